@@ -1,0 +1,116 @@
+"""Pulumi components for AI inference on Google Kubernetes Engine.
+
+The components and the words of their inputs are here, loaded when they are first used: the cloud
+SDKs behind them take seconds, and the data does not need them. Rules and data are in submodules:
+`accelerators` (what exists), `prices`, `fit` (does a model fit), `rungs`, `names`, `fuse`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
+    from .autoscaling import Autoscaling, AutoscalingArgs
+    from .cluster import InferenceCluster, InferenceClusterArgs
+    from .cluster_settings import MaintenanceArgs, SystemPoolArgs
+    from .compute_class import ComputeClass, ComputeClassArgs
+    from .fuse_volume import FuseVolume, FuseVolumeArgs
+    from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+    from .model_bucket import ModelBucket, ModelBucketArgs
+    from .model_disk import ModelDisk, ModelDiskArgs
+    from .monitoring import Monitoring, MonitoringArgs
+    from .network import Network, NetworkArgs, RegionRangesArgs
+    from .node_image_cache import NodeImageCache, NodeImageCacheArgs
+    from .rungs import Rung, RungArgs, RungError, check_rung
+    from .serving_namespace import ServingNamespace, ServingNamespaceArgs
+    from .workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+
+__all__ = [
+    "AcceleratorPool",
+    "AcceleratorPoolArgs",
+    "Autoscaling",
+    "AutoscalingArgs",
+    "BucketAccessArgs",
+    "ComputeClass",
+    "ComputeClassArgs",
+    "FuseVolume",
+    "FuseVolumeArgs",
+    "InferenceCluster",
+    "InferenceClusterArgs",
+    "InferenceGateway",
+    "InferenceGatewayArgs",
+    "MaintenanceArgs",
+    "ModelBucket",
+    "ModelBucketArgs",
+    "ModelDisk",
+    "ModelDiskArgs",
+    "Monitoring",
+    "MonitoringArgs",
+    "Network",
+    "NetworkArgs",
+    "NodeImageCache",
+    "NodeImageCacheArgs",
+    "RegionRangesArgs",
+    "RoutedModelArgs",
+    "Rung",
+    "RungArgs",
+    "RungError",
+    "ServingNamespace",
+    "ServingNamespaceArgs",
+    "SystemPoolArgs",
+    "WorkloadIdentity",
+    "WorkloadIdentityArgs",
+    "check_rung",
+]
+
+_HOMES = {
+    "AcceleratorPool": "accelerator_pool",
+    "AcceleratorPoolArgs": "accelerator_pool",
+    "Autoscaling": "autoscaling",
+    "AutoscalingArgs": "autoscaling",
+    "BucketAccessArgs": "workload_identity",
+    "ComputeClass": "compute_class",
+    "ComputeClassArgs": "compute_class",
+    "FuseVolume": "fuse_volume",
+    "FuseVolumeArgs": "fuse_volume",
+    "InferenceCluster": "cluster",
+    "InferenceClusterArgs": "cluster",
+    "InferenceGateway": "inference_gateway",
+    "InferenceGatewayArgs": "inference_gateway",
+    "MaintenanceArgs": "cluster_settings",
+    "ModelBucket": "model_bucket",
+    "ModelBucketArgs": "model_bucket",
+    "ModelDisk": "model_disk",
+    "ModelDiskArgs": "model_disk",
+    "Monitoring": "monitoring",
+    "MonitoringArgs": "monitoring",
+    "Network": "network",
+    "NetworkArgs": "network",
+    "NodeImageCache": "node_image_cache",
+    "NodeImageCacheArgs": "node_image_cache",
+    "RegionRangesArgs": "network",
+    "RoutedModelArgs": "inference_gateway",
+    "Rung": "rungs",
+    "RungArgs": "rungs",
+    "RungError": "rungs",
+    "ServingNamespace": "serving_namespace",
+    "ServingNamespaceArgs": "serving_namespace",
+    "SystemPoolArgs": "cluster_settings",
+    "WorkloadIdentity": "workload_identity",
+    "WorkloadIdentityArgs": "workload_identity",
+    "check_rung": "rungs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from the module it is in."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Returns what there is, loaded or not."""
+    return sorted({*globals(), *__all__})

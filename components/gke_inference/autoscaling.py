@@ -1,0 +1,153 @@
+"""Replicas of a model follow its queue, its KV cache and what another Deployment cannot place."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from .engine_metrics import (
+    KV_CACHE_USE,
+    QUEUE_LENGTH,
+    UNPLACED_REPLICAS,
+    cloud_monitoring_name,
+)
+from .inputs import one_of, under, whole
+from .manifests import Manifest, labels_for, manifest, register
+from .versions import api
+
+_TARGETS = {"Deployment": "deployment", "LeaderWorkerSet": "leader_worker_set"}
+
+
+class AutoscalingArgs(TypedDict):
+    """Inputs of `Autoscaling`."""
+
+    max_replicas: int
+    """Most replicas, at least 1 and `min_replicas`."""
+    min_replicas: int
+    """Fewest replicas. 0 only with `fills_unplaced`, and only where the cluster can scale to zero
+    (`gke_minimum("hpa-scale-to-zero")`)."""
+    model: str
+    """Key of the model, the label `model` of its recorded series."""
+    namespace: str
+    """Namespace of the target."""
+    target_name: str
+    """Name of the target, and of the autoscaler."""
+    fills_unplaced: NotRequired[bool]
+    """Whether the target also gets one replica for each one that the other Deployment of a pair
+    has no node for. Default false."""
+    kv_cache_percent: NotRequired[int]
+    """Average KV-cache use to hold, 10 to 95 percent. Default 80."""
+    queue_depth: NotRequired[int]
+    """Waiting requests per replica to hold. Default 5."""
+    scale_in_delay_seconds: NotRequired[int]
+    """How long less load must last before a replica goes, 0 to 3600. Default 300, as a replica
+    costs minutes to start."""
+    target_kind: NotRequired[str]
+    """`Deployment` (default) or `LeaderWorkerSet`."""
+
+
+class Autoscaling(pulumi.ComponentResource):
+    """A HorizontalPodAutoscaler: queue depth first, then KV-cache use.
+
+    Each metric proposes a number of replicas and the largest wins. CPU is never asked, and neither
+    is the accelerator's duty cycle: it reads 100 percent long before a server is full. The metrics
+    are served by an adapter for Cloud Monitoring in the cluster.
+    """
+
+    hpa_name: pulumi.Output[str]
+    """Name of the autoscaler, the same as its target's."""
+
+    def __init__(
+        self, name: str, args: AutoscalingArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Autoscaling", name, {}, opts)
+        _check(args)
+        register(name, autoscaler(args), under(self))
+        self.hpa_name = pulumi.Output.from_input(args["target_name"])
+        self.register_outputs({"hpaName": self.hpa_name})
+
+
+def autoscaler(args: AutoscalingArgs) -> Manifest:
+    """Returns the HorizontalPodAutoscaler."""
+    kind = api(_TARGETS[args.get("target_kind", "Deployment")])
+    kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
+    metrics = [
+        _per_pod(QUEUE_LENGTH, str(int(args.get("queue_depth", 5)))),
+        _per_pod(KV_CACHE_USE, f"{kv_cache_thousandths}m"),
+    ]
+    if args.get("fills_unplaced", False):
+        metrics.insert(0, _unplaced(args["model"]))
+    return manifest(
+        "autoscaler",
+        args["target_name"],
+        args["namespace"],
+        labels=labels_for(args["target_name"], "autoscaling"),
+        spec={
+            "behavior": _behavior(int(args.get("scale_in_delay_seconds", 300))),
+            "maxReplicas": int(args["max_replicas"]),
+            "metrics": metrics,
+            "minReplicas": int(args["min_replicas"]),
+            "scaleTargetRef": {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "name": args["target_name"],
+            },
+        },
+    )
+
+
+def _behavior(scale_in_delay_seconds: int) -> Manifest:
+    return {
+        "scaleDown": {
+            "policies": [{"periodSeconds": 120, "type": "Pods", "value": 1}],
+            "selectPolicy": "Max",
+            "stabilizationWindowSeconds": scale_in_delay_seconds,
+        },
+        "scaleUp": {
+            "policies": [
+                {"periodSeconds": 15, "type": "Percent", "value": 100},
+                {"periodSeconds": 15, "type": "Pods", "value": 4},
+            ],
+            "selectPolicy": "Max",
+            "stabilizationWindowSeconds": 0,
+        },
+    }
+
+
+def _per_pod(metric: str, average: str) -> Manifest:
+    return {
+        "pods": {
+            "metric": {"name": cloud_monitoring_name(metric)},
+            "target": {"averageValue": average, "type": "AverageValue"},
+        },
+        "type": "Pods",
+    }
+
+
+def _unplaced(model: str) -> Manifest:
+    return {
+        "external": {
+            "metric": {
+                "name": cloud_monitoring_name(UNPLACED_REPLICAS),
+                "selector": {"matchLabels": {"metric.labels.model": model}},
+            },
+            "target": {"averageValue": "1", "type": "AverageValue"},
+        },
+        "type": "External",
+    }
+
+
+def _check(args: AutoscalingArgs) -> None:
+    lowest, highest = int(args["min_replicas"]), int(args["max_replicas"])
+    fills = args.get("fills_unplaced", False)
+    if lowest < 0 or (lowest == 0 and not fills):
+        raise pulumi.InputPropertyError(
+            "minReplicas", f"must be 1 or more unless fillsUnplaced is set, got {lowest}"
+        )
+    if highest < max(lowest, 1):
+        raise pulumi.InputPropertyError(
+            "maxReplicas", f"must be at least {max(lowest, 1)}, got {highest}"
+        )
+    one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
+    whole(args, "kv_cache_percent", 80, least=10, most=95)
+    whole(args, "queue_depth", 5, least=1, most=10_000)
+    whole(args, "scale_in_delay_seconds", 300, least=0, most=3600)

@@ -1,0 +1,227 @@
+"""The endpoint picker of one InferencePool: upstream's program, this project's configuration.
+
+For each request the picker scores the pool's ready replicas by queue length, free KV cache, the
+prompt prefix they have seen and the LoRA adapters they hold, and the load balancer sends the
+request to the best. Flags, ports, RBAC and plugin names: gateway-api-inference-extension v1.2.0
+(cmd/epp/runner, config/charts/inferencepool).
+"""
+
+import yaml
+
+from .engine_metrics import CACHE_INFO, KV_CACHE_USE, LORA_INFO, QUEUE_LENGTH
+from .manifests import (
+    HARDENED_CONTAINER,
+    NAME_LABEL,
+    Manifest,
+    deployment,
+    hardened_pod,
+    labels_for,
+    manifest,
+    service,
+)
+from .versions import api, image
+
+PORT = 9002
+HEALTH_PORT = 9003
+METRICS_PORT = 9090
+CONFIG_FILE = "default-plugins.yaml"
+_COMPONENT = "endpoint-picker"
+_DISTROLESS_NONROOT_USER = 65532
+# Longer than the longest stream the picker may still observe when it is told to stop.
+_GRACE_SECONDS = 130
+# The weights of the upstream chart (2, 2, 3); adapters count like a queue or a cache.
+_WEIGHTS = {
+    "queue-scorer": 2,
+    "kv-cache-utilization-scorer": 2,
+    "prefix-cache-scorer": 3,
+    "lora-affinity-scorer": 2,
+}
+
+
+def picker_config(*, has_adapters: bool) -> str:
+    """Returns the EndpointPickerConfig as YAML.
+
+    The prefix scorer tunes itself: it takes block size and cache size from the engine's
+    `vllm:cache_config_info`, so the two can never disagree; the numbers below only hold until
+    the first scrape (64 characters = 16 tokens of 4 characters).
+    """
+    scorers = [name for name in _WEIGHTS if has_adapters or name != "lora-affinity-scorer"]
+    plugins: list[Manifest] = []
+    for name in scorers:
+        plugin: Manifest = {"type": name}
+        if name == "prefix-cache-scorer":
+            plugin["parameters"] = {
+                "autoTune": True,
+                "blockSize": 64,
+                "lruCapacityPerServer": 31250,
+                "maxPrefixBlocksToMatch": 256,
+            }
+        plugins.append(plugin)
+    profile = [{"pluginRef": name, "weight": _WEIGHTS[name]} for name in scorers]
+    kind = api("picker_config")
+    return yaml.safe_dump(
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "plugins": plugins,
+            "schedulingProfiles": [{"name": "default", "plugins": profile}],
+        },
+        sort_keys=False,
+    )
+
+
+def picker_objects(
+    name: str, namespace: str, pool: str, *, has_adapters: bool, replicas: int
+) -> list[Manifest]:
+    """Returns ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
+
+    With more than one replica one is active and the others wait: they elect a leader and only the
+    leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it.
+    """
+    labels = labels_for(name, _COMPONENT)
+    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters)}
+    is_highly_available = replicas > 1
+    return [
+        manifest("service_account", name, namespace, labels=labels),
+        manifest("role", name, namespace, labels=labels, rules=_rules(is_highly_available)),
+        _role_binding(name, namespace, labels),
+        manifest("config_map", name, namespace, labels=labels, data=files),
+        deployment(
+            name,
+            namespace,
+            _COMPONENT,
+            _pod(name, namespace, pool, is_highly_available),
+            replicas,
+            annotations={"pulumi.com/skipAwait": "true"} if is_highly_available else None,
+            files=files,
+            strategy="Recreate",  # two active pickers would each see half the load
+        ),
+        service(
+            name,
+            namespace,
+            _COMPONENT,
+            [
+                {"name": "grpc-ext-proc", "port": PORT, "targetPort": "grpc"},
+                {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},
+            ],
+        ),
+        manifest(
+            "pod_monitoring",
+            name,
+            namespace,
+            labels=labels,
+            spec={
+                "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
+                "selector": {"matchLabels": {NAME_LABEL: name}},
+            },
+        ),
+    ]
+
+
+def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list[str]:
+    """Returns the picker's command line.
+
+    `--kv-cache-usage-percentage-metric` is not optional: v1.2.0 still asks for the name that vLLM
+    removed (`vllm:gpu_cache_usage_perc`). Its metrics carry no prompt and no secret, so they need
+    no token inside the cluster.
+    """
+    flags = [
+        ("--pool-name", pool),
+        ("--pool-namespace", namespace),
+        ("--pool-group", api("inference_pool").group),
+        ("--config-file", f"/config/{CONFIG_FILE}"),
+        ("--total-queued-requests-metric", QUEUE_LENGTH),
+        ("--kv-cache-usage-percentage-metric", KV_CACHE_USE),
+        ("--lora-info-metric", LORA_INFO),
+        ("--cache-info-metric", CACHE_INFO),
+        ("--zap-encoder", "json"),
+        ("-v", "1"),
+    ]
+    args = [part for flag in flags for part in flag]
+    args += ["--tracing=false", "--metrics-endpoint-auth=false", "--enable-pprof=false"]
+    if is_highly_available:
+        args.append("--ha-enable-leader-election")
+    return args
+
+
+def _pod(name: str, namespace: str, pool: str, is_highly_available: bool) -> Manifest:
+    liveness, readiness = ("inference-extension", "inference-extension")
+    if is_highly_available:
+        liveness, readiness = ("liveness", "readiness")
+    return {
+        "containers": [
+            {
+                "args": picker_args(namespace, pool, is_highly_available=is_highly_available),
+                "env": [
+                    _field("NAMESPACE", "metadata.namespace"),
+                    _field("POD_NAME", "metadata.name"),
+                ],
+                "image": image("endpoint_picker").reference,
+                "livenessProbe": {
+                    "grpc": {"port": HEALTH_PORT, "service": liveness},
+                    "initialDelaySeconds": 5,
+                    "periodSeconds": 10,
+                },
+                "name": "epp",
+                "ports": [
+                    {"containerPort": PORT, "name": "grpc"},
+                    {"containerPort": HEALTH_PORT, "name": "grpc-health"},
+                    {"containerPort": METRICS_PORT, "name": "metrics"},
+                ],
+                "readinessProbe": {
+                    "grpc": {"port": HEALTH_PORT, "service": readiness},
+                    "periodSeconds": 2,
+                },
+                "resources": {
+                    "limits": {"memory": "4Gi"},
+                    "requests": {"cpu": "500m", "memory": "1Gi"},
+                },
+                "securityContext": HARDENED_CONTAINER,
+                "volumeMounts": [{"mountPath": "/config", "name": "config", "readOnly": True}],
+            }
+        ],
+        "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
+        "serviceAccountName": name,
+        "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        "volumes": [{"configMap": {"name": name}, "name": "config"}],
+    }
+
+
+def _rules(is_highly_available: bool) -> list[Manifest]:
+    read = ["get", "list", "watch"]
+    rules: list[Manifest] = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": read},
+        {
+            "apiGroups": [api("inference_pool").group],
+            "resources": ["inferencepools"],
+            "verbs": read,
+        },
+        {
+            "apiGroups": [api("inference_objective").group],
+            "resources": ["inferenceobjectives", "inferencemodelrewrites"],
+            "verbs": read,
+        },
+    ]
+    if is_highly_available:
+        write = ["create", "delete", "get", "list", "patch", "update", "watch"]
+        rules += [
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": write},
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+        ]
+    return rules
+
+
+def _role_binding(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
+    role = api("role")
+    return manifest(
+        "role_binding",
+        name,
+        namespace,
+        labels=labels,
+        roleRef={"apiGroup": role.group, "kind": role.kind, "name": name},
+        subjects=[{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    )
+
+
+def _field(variable: str, path: str) -> Manifest:
+    return {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}

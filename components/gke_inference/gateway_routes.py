@@ -1,0 +1,225 @@
+"""What the load balancer needs for each model: pool, routes, objectives, health check, timeout.
+
+Gateway API allows 64 matches a rule, 16 rules a route and fewer than 128 matches a route. One
+match per served name would hit that with many adapters, so names are dealt over rules and routes.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .gateway_picker import PORT as PICKER_PORT
+from .gateway_router import MODEL_HEADER
+from .manifests import Manifest, labels_for, manifest, service
+from .versions import ApiKind, api
+
+MATCHES_PER_RULE = 60
+RULES_PER_ROUTE = 2
+BATCH_PRIORITY = -1
+_DRAIN_SECONDS_LIMIT = 3600
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class RoutedModel:
+    """One model behind the gateway, with every default filled in."""
+
+    model_name: str
+    pool_name: str
+    selector: dict[str, str]
+    target_port: int
+    timeout_seconds: int
+    adapters: tuple[str, ...] = ()
+    priority: int = 10
+    is_picked: bool = True
+
+    @property
+    def served_names(self) -> tuple[str, ...]:
+        """The names a request may use: the model first, then its adapters in order."""
+        return (self.model_name, *sorted(self.adapters))
+
+    @property
+    def backend(self) -> ApiKind:
+        """What routes and policies point at: an InferencePool, or a Service without a picker."""
+        return api("inference_pool") if self.is_picked else api("service")
+
+    @property
+    def picker_name(self) -> str:
+        """Name of the picker's Deployment, Service and account."""
+        return f"{self.pool_name}-picker"
+
+
+def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
+    """Returns the InferencePool, or a Service for a model the picker cannot read.
+
+    Picker v1.2.0 answers 400 to a body with neither `prompt` nor `messages`
+    (pkg/epp/util/request/body.go), so embeddings are spread by the load balancer itself.
+    """
+    labels = labels_for(model.pool_name, "model-pool")
+    if not model.is_picked:
+        port = model.target_port
+        ports: list[Manifest] = [{"name": "http", "port": port, "targetPort": port}]
+        return service(model.pool_name, namespace, "model-pool", ports, model.selector)
+    return manifest(
+        "inference_pool",
+        model.pool_name,
+        namespace,
+        labels=labels,
+        spec={
+            "endpointPickerRef": {
+                "failureMode": failure_mode,
+                "group": "",
+                "kind": api("service").kind,
+                "name": model.picker_name,
+                "port": {"number": PICKER_PORT},
+            },
+            "selector": {"matchLabels": model.selector},
+            "targetPorts": [{"number": model.target_port}],
+        },
+    )
+
+
+def routes(
+    model: RoutedModel, namespace: str, gateway: str, hostname: str | None
+) -> list[Manifest]:
+    """Returns the HTTPRoutes of a model: `POOL`, then `POOL-2`, … when it has many adapters.
+
+    Only `/v1` is routed, so nobody outside reaches `/metrics` or an engine's developer endpoints.
+    """
+    backend: Manifest = {
+        "group": model.backend.group,
+        "kind": model.backend.kind,
+        "name": model.pool_name,
+        "weight": 1,
+    }
+    if not model.is_picked:
+        backend["port"] = model.target_port
+    rules: list[Manifest] = [
+        {"backendRefs": [backend], "matches": [_match(name) for name in names]}
+        for names in _dealt(list(model.served_names), MATCHES_PER_RULE)
+    ]
+    made: list[Manifest] = []
+    for number, chunk in enumerate(_dealt(rules, RULES_PER_ROUTE), start=1):
+        name = model.pool_name if number == 1 else f"{model.pool_name}-{number}"
+        spec = {**route_head(namespace, gateway, hostname), "rules": chunk}
+        labels = labels_for(model.pool_name, "model-route")
+        made.append(manifest("http_route", name, namespace, labels=labels, spec=spec))
+    return made
+
+
+def catalogue_route(
+    name: str, namespace: str, gateway: str, hostname: str | None, port: int
+) -> Manifest:
+    """Returns the route of `GET /v1/models`; its exact path wins over every model's prefix."""
+    rule = {
+        "backendRefs": [
+            {"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}
+        ],
+        "matches": [{"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}}],
+    }
+    spec = {**route_head(namespace, gateway, hostname), "rules": [rule]}
+    labels = labels_for(name, "model-catalogue")
+    return manifest("http_route", name, namespace, labels=labels, spec=spec)
+
+
+def route_head(namespace: str, gateway: str, hostname: str | None) -> Manifest:
+    """Returns the part of an HTTPRoute that ties it to its Gateway and host."""
+    parent = {
+        "group": api("gateway").group,
+        "kind": api("gateway").kind,
+        "name": gateway,
+        "namespace": namespace,
+    }
+    head: Manifest = {"parentRefs": [parent]}
+    if hostname is not None:
+        head["hostnames"] = [hostname]
+    return head
+
+
+def objectives(model: RoutedModel, namespace: str) -> list[Manifest]:
+    """Returns the two objectives a request may name in `x-gateway-inference-objective`.
+
+    `POOL-interactive` has the model's priority; `POOL-batch` is negative, so it is the first to be
+    refused (429) when every replica is saturated.
+    """
+    if not model.is_picked:
+        return []
+    reference = {"group": model.backend.group, "kind": model.backend.kind, "name": model.pool_name}
+    priorities = {"batch": BATCH_PRIORITY, "interactive": model.priority}
+    return [
+        manifest(
+            "inference_objective",
+            f"{model.pool_name}-{name}",
+            namespace,
+            labels=labels_for(model.pool_name, "model-objective"),
+            spec={"poolRef": reference, "priority": priority},
+        )
+        for name, priority in priorities.items()
+    ]
+
+
+def policies(
+    name: str,
+    namespace: str,
+    target: ApiKind,
+    *,
+    health_path: str,
+    port: int,
+    timeout_seconds: int,
+) -> list[Manifest]:
+    """Returns HealthCheckPolicy and GCPBackendPolicy of one backend.
+
+    Without the second a stream is cut after the load balancer's 30 seconds; without the first it
+    checks `/` and an engine that is alive looks dead.
+    """
+    reference = {"group": target.group, "kind": target.kind, "name": name}
+    labels = labels_for(name, "model-backend")
+    return [
+        manifest(
+            "gateway_health_check",
+            name,
+            namespace,
+            labels=labels,
+            spec={
+                "default": {
+                    "checkIntervalSec": 2,
+                    "config": {
+                        "httpHealthCheck": {
+                            "port": port,
+                            "portSpecification": "USE_FIXED_PORT",
+                            "requestPath": health_path,
+                        },
+                        "type": "HTTP",
+                    },
+                    "timeoutSec": 2,
+                },
+                "targetRef": reference,
+            },
+        ),
+        manifest(
+            "gateway_backend_policy",
+            name,
+            namespace,
+            labels=labels,
+            spec={
+                "default": {
+                    "connectionDraining": {
+                        "drainingTimeoutSec": min(timeout_seconds, _DRAIN_SECONDS_LIMIT)
+                    },
+                    "logging": {"enabled": True, "sampleRate": 1_000_000},
+                    "timeoutSec": timeout_seconds,
+                },
+                "targetRef": reference,
+            },
+        ),
+    ]
+
+
+def _match(served_name: str) -> Manifest:
+    return {
+        "headers": [{"name": MODEL_HEADER, "type": "Exact", "value": served_name}],
+        "path": {"type": "PathPrefix", "value": "/v1"},
+    }
+
+
+def _dealt(items: list[_T], size: int) -> list[list[_T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,240 @@
+"""The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import compute
+
+from . import gateway_catalogue, gateway_routes
+from .gateway_catalogue import catalogue_objects
+from .gateway_checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
+from .gateway_picker import picker_objects
+from .gateway_router import router_objects, routing_extension
+from .gateway_routes import RoutedModel
+from .manifests import Manifest, labels_for, manifest, register
+from .versions import api
+
+
+class RoutedModelArgs(TypedDict):
+    """One model behind an `InferenceGateway`."""
+
+    model_name: str
+    """Name clients put into `model`."""
+    pool_name: str
+    """Kubernetes name of its pool, at most 51 characters."""
+    selector: dict[str, str]
+    """Labels of the pods that serve it, whatever hardware they run on."""
+    target_port: int
+    """Port the engine listens on."""
+    timeout_seconds: int
+    """Longest a request may take, streams included: 1 to 3600."""
+    adapters: NotRequired[list[str]]
+    """LoRA adapters clients may name instead of the model."""
+    priority: NotRequired[int]
+    """Priority of the objective `POOL-interactive`, 0 or more. Default 10; `POOL-batch` has -1."""
+    task: NotRequired[str]
+    """`generate` (default) or `embed`. The picker cannot read embedding requests, so those are
+    spread over the replicas by the load balancer."""
+
+
+class InferenceGatewayArgs(TypedDict):
+    """Inputs of `InferenceGateway`."""
+
+    address_name: str
+    """Name of the static regional IP address it reserves."""
+    exposure: str
+    """`external` (regional external load balancer) or `internal` (only the VPC)."""
+    gateway_name: str
+    """Kubernetes name of the Gateway, at most 51 characters."""
+    models: list[RoutedModelArgs]
+    """The models, each with its own pool."""
+    namespace: str
+    """Namespace of the Gateway, the pools and the model servers: a pool selects only there."""
+    region: pulumi.Input[str]
+    """Region of the cluster, where the address is reserved."""
+    certificate: NotRequired[str]
+    """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
+    hostname: NotRequired[str]
+    """Host clients use; needs `certificate`. Without it every host is answered."""
+    picker_failure: NotRequired[str]
+    """What happens while a picker is away. `open` (default): requests go to any ready replica,
+    because every replica of a pool can answer every request and a lost optimisation must not be a
+    lost service. `closed`: requests fail; for pools whose replicas are not alike."""
+    picker_replicas: NotRequired[int]
+    """Pickers per pool, default 1; more are standbys that take over by leader election."""
+    port: NotRequired[int]
+    """Port of the listener. Default 443 with a certificate, else 80."""
+    project: NotRequired[pulumi.Input[str]]
+    """Project of the address. Default: the provider's."""
+    router_replicas: NotRequired[int]
+    """Replicas of the body-based router and of the catalogue, default 2."""
+    subnetwork: NotRequired[pulumi.Input[str]]
+    """Subnetwork of the address; required for `internal`."""
+
+
+class InferenceGateway(pulumi.ComponentResource):
+    """A Gateway that routes on the model's name and picks the best replica for each request.
+
+    It creates the address, the Gateway, the body-based router, the model catalogue, and for each
+    model a pool with its picker, routes, objectives, health check and timeout. What GKE adds: the
+    InferencePool CRD (see `gke_minimum("inference-pool-crd")`) and, once for each region, a
+    proxy-only subnet in the VPC.
+    """
+
+    address: pulumi.Output[str]
+    """IP address of the endpoint."""
+    gateway_name: pulumi.Output[str]
+    """Name of the Gateway in its namespace."""
+    pools: pulumi.Output[list[str]]
+    """Names of the pools, in the order of `models`."""
+
+    def __init__(
+        self, name: str, args: InferenceGatewayArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:InferenceGateway", name, {}, opts)
+        models = checked_models(args)
+        self._opts = pulumi.ResourceOptions(parent=self)
+        address = self._build_address(name, args)
+        gateway = self._build_gateway(name, args, address)
+        behind = pulumi.ResourceOptions.merge(
+            self._opts, pulumi.ResourceOptions(depends_on=[gateway])
+        )
+        self._build_shared(name, args, models, behind)
+        for model in models:
+            self._build_model(f"{name}-{model.pool_name}", args, model, behind)
+        self.address = address.address
+        self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
+        self.pools = pulumi.Output.from_input([model.pool_name for model in models])
+        self.register_outputs(
+            {"address": self.address, "gatewayName": self.gateway_name, "pools": self.pools}
+        )
+
+    def _build_address(self, name: str, args: InferenceGatewayArgs) -> compute.Address:
+        is_internal = args["exposure"] == "internal"
+        return compute.Address(
+            f"{name}-address",
+            address_type="INTERNAL" if is_internal else "EXTERNAL",
+            name=args["address_name"],
+            project=args.get("project"),
+            purpose="SHARED_LOADBALANCER_VIP" if is_internal else None,
+            region=args["region"],
+            subnetwork=args.get("subnetwork") if is_internal else None,
+            opts=self._opts,
+        )
+
+    def _build_gateway(
+        self, name: str, args: InferenceGatewayArgs, address: compute.Address
+    ) -> pulumi.CustomResource:
+        opts = pulumi.ResourceOptions.merge(
+            self._opts, pulumi.ResourceOptions(depends_on=[address])
+        )
+        return register(name, gateway_object(args), opts)
+
+    def _build_shared(
+        self,
+        name: str,
+        args: InferenceGatewayArgs,
+        models: list[RoutedModel],
+        behind: pulumi.ResourceOptions,
+    ) -> None:
+        gateway, namespace = args["gateway_name"], args["namespace"]
+        replicas = int(args.get("router_replicas", 2))
+        hostname = args.get("hostname")
+        router, catalogue = f"{gateway}-body-router", f"{gateway}-catalogue"
+        served = {model.model_name: list(model.adapters) for model in models}
+        for obj in router_objects(router, namespace, replicas):
+            register(f"{name}-router-{_role(obj)}", obj, self._opts)
+        extension = routing_extension(router, namespace, gateway, router)
+        register(f"{name}-router-{_role(extension)}", extension, behind)
+        port = gateway_catalogue.PORT
+        for obj in catalogue_objects(catalogue, namespace, served, replicas):
+            register(f"{name}-catalogue-{_role(obj)}", obj, self._opts)
+        for obj in [
+            gateway_routes.catalogue_route(catalogue, namespace, gateway, hostname, port),
+            *gateway_routes.policies(
+                catalogue,
+                namespace,
+                api("service"),
+                health_path="/healthz",
+                port=port,
+                timeout_seconds=10,
+            ),
+        ]:
+            register(f"{name}-catalogue-{_role(obj)}", obj, behind)
+
+    def _build_model(
+        self,
+        name: str,
+        args: InferenceGatewayArgs,
+        model: RoutedModel,
+        behind: pulumi.ResourceOptions,
+    ) -> None:
+        namespace = args["namespace"]
+        mode = FAILURE_MODES[args.get("picker_failure", "open")]
+        pool = register(name, gateway_routes.pool(model, namespace, mode), self._opts)
+        # A picker is ready only once it has seen its pool.
+        after_pool = pulumi.ResourceOptions.merge(
+            self._opts, pulumi.ResourceOptions(depends_on=[pool])
+        )
+        if model.is_picked:
+            for obj in picker_objects(
+                model.picker_name,
+                namespace,
+                model.pool_name,
+                has_adapters=bool(model.adapters),
+                replicas=int(args.get("picker_replicas", 1)),
+            ):
+                register(f"{name}-picker-{_role(obj)}", obj, after_pool)
+        for obj in gateway_routes.objectives(model, namespace):
+            register(f"{name}-{obj['metadata']['name']}", obj, after_pool)
+        behind_pool = pulumi.ResourceOptions.merge(
+            behind, pulumi.ResourceOptions(depends_on=[pool])
+        )
+        for number, obj in enumerate(
+            gateway_routes.routes(model, namespace, args["gateway_name"], args.get("hostname")), 1
+        ):
+            register(f"{name}-route-{number}", obj, behind_pool)
+        for obj in gateway_routes.policies(
+            model.pool_name,
+            namespace,
+            model.backend,
+            health_path="/health",
+            port=model.target_port,
+            timeout_seconds=model.timeout_seconds,
+        ):
+            register(f"{name}-{_role(obj)}", obj, after_pool)
+
+
+def gateway_object(args: InferenceGatewayArgs) -> Manifest:
+    """Returns the Gateway; a deployment waits until the load balancer is programmed."""
+    certificate = args.get("certificate")
+    listener: Manifest = {
+        "allowedRoutes": {"namespaces": {"from": "Same"}},
+        "name": "http" if certificate is None else "https",
+        "port": listener_port(args),
+        "protocol": "HTTP" if certificate is None else "HTTPS",
+    }
+    if certificate is not None:
+        listener["tls"] = {
+            "mode": "Terminate",
+            "options": {"networking.gke.io/cert-manager-certs": certificate},
+        }
+    hostname = args.get("hostname")
+    if hostname is not None:
+        listener["hostname"] = hostname
+    return manifest(
+        "gateway",
+        args["gateway_name"],
+        args["namespace"],
+        annotations={"pulumi.com/waitFor": "condition=Programmed"},
+        labels=labels_for(args["gateway_name"], "gateway"),
+        spec={
+            "addresses": [{"type": "NamedAddress", "value": args["address_name"]}],
+            "gatewayClassName": GATEWAY_CLASSES[args["exposure"]],
+            "listeners": [listener],
+        },
+    )
+
+
+def _role(obj: Manifest) -> str:
+    return str(obj["kind"]).lower()

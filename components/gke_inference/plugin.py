@@ -1,0 +1,35 @@
+"""What the Pulumi plugin offers to programs in other languages."""
+
+import pulumi
+
+from .accelerator_pool import AcceleratorPool
+from .autoscaling import Autoscaling
+from .cluster import InferenceCluster
+from .compute_class import ComputeClass
+from .fuse_volume import FuseVolume
+from .inference_gateway import InferenceGateway
+from .model_bucket import ModelBucket
+from .model_disk import ModelDisk
+from .monitoring import Monitoring
+from .network import Network
+from .node_image_cache import NodeImageCache
+from .serving_namespace import ServingNamespace
+from .workload_identity import WorkloadIdentity
+
+NAME = "gke-inference"
+VERSION = "0.1.0"
+COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
+    AcceleratorPool,
+    Autoscaling,
+    ComputeClass,
+    FuseVolume,
+    InferenceCluster,
+    InferenceGateway,
+    ModelBucket,
+    ModelDisk,
+    Monitoring,
+    Network,
+    NodeImageCache,
+    ServingNamespace,
+    WorkloadIdentity,
+)

@@ -1,0 +1,165 @@
+"""What an hour of an accelerator costs, from data/prices.csv, or nothing where it is not known.
+
+A machine's price is accelerators plus host; a TPU chip's price has its host in it. The price is
+`None` when a part is unknown: never a guess. Reservations cost what on-demand costs; a calendar
+reservation costs what flex-start costs (both are the Dynamic Workload Scheduler's price list).
+"""
+
+import csv
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from .accelerators import accelerator, machine
+from .rungs import PROVISIONING, Rung
+
+_FILE = Path(__file__).parent / "data" / "prices.csv"
+_LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
+_TRUST = ("secondary", "derived", "unverified")
+
+
+@dataclass(frozen=True)
+class Price:
+    """A price in US dollars per hour, and how far to trust it."""
+
+    usd_per_hour: float
+    source: str
+    date: str
+    """Of the source: a day, or a year where the source gives no more."""
+    confidence: str
+    """`secondary` (a public catalogue), `derived` (arithmetic on one) or `unverified`."""
+    is_lower_bound: bool = False
+    """Whether a part is missing, so that the real price is higher."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    part: str
+    machine_type: str
+    per: str
+    price: Price
+
+
+def rung_price(rung: Rung, region: str, *, allow_lower_bound: bool = False) -> Price | None:
+    """Returns the price of one replica on a rung: all of its hosts."""
+    one = price(
+        rung.accelerator,
+        region,
+        rung.provisioning,
+        machine_type=rung.machine_type,
+        allow_lower_bound=allow_lower_bound,
+    )
+    return None if one is None else _times(one, rung.hosts)
+
+
+def price(
+    name: str,
+    region: str,
+    provisioning: str,
+    *,
+    machine_type: str,
+    allow_lower_bound: bool = False,
+) -> Price | None:
+    """Returns the price of one machine with its accelerators.
+
+    Args:
+        name: Accelerator, in the user's word.
+        region: Where.
+        provisioning: One of `rungs.PROVISIONING`.
+        machine_type: One of the accelerator's.
+        allow_lower_bound: Take the accelerators alone where the host's price is not known.
+
+    Raises:
+        ValueError: The accelerator, the machine type or the provisioning does not exist.
+    """
+    if provisioning not in PROVISIONING:
+        known = ", ".join(PROVISIONING)
+        raise ValueError(f"provisioning must be one of {known}, got {provisioning!r}")
+    chips = machine(name, machine_type).chips
+    listed = _LISTED_AS.get(provisioning, provisioning)
+    rows = _table().get((name, region, listed), ())
+    found = _whole_machine(rows, name, machine_type)
+    if found is None:
+        accelerators = _part(rows, "accelerator", name, machine_type, chips)
+        if accelerators is None or accelerator(name).kind == "tpu":
+            found = accelerators
+        else:
+            host = _part(rows, "host", name, machine_type, chips)
+            if host is not None:
+                found = _plus(accelerators, host)
+            elif allow_lower_bound:
+                found = replace(accelerators, is_lower_bound=True)
+    if found is None or provisioning != "calendar":
+        return found
+    return replace(found, confidence=_less_trusted(found.confidence, "derived"))
+
+
+def _whole_machine(rows: tuple[_Row, ...], name: str, machine_type: str) -> Price | None:
+    for row in rows:
+        if row.part == "machine" and row.machine_type == machine_type:
+            return row.price
+    for row in rows:
+        if row.part == "machine" and (share := _share(name, machine_type, row.machine_type)):
+            return replace(_times(row.price, share), confidence="derived")
+    return None
+
+
+def _part(
+    rows: tuple[_Row, ...], part: str, name: str, machine_type: str, chips: int
+) -> Price | None:
+    for row in rows:
+        if row.part != part:
+            continue
+        like = row.machine_type in ("", machine_type)
+        share = 1.0 if like else _share(name, machine_type, row.machine_type)
+        if share is None:
+            continue
+        if row.per == "chip":
+            return _times(row.price, chips)
+        return _times(row.price, share)
+    return None
+
+
+def _share(name: str, wanted: str, listed: str) -> float | None:
+    """Returns how many times the listed machine the wanted one is, if it is so in every way."""
+    if listed not in {entry.name for entry in accelerator(name).machines}:
+        return None
+    one, other = machine(name, wanted), machine(name, listed)
+    if not one.vcpus or not other.vcpus or not one.ram_gib or not other.ram_gib:
+        return None
+    share = one.chips / other.chips
+    is_even = one.vcpus == share * other.vcpus and one.ram_gib == share * other.ram_gib
+    return share if is_even else None
+
+
+def _times(one: Price, count: float) -> Price:
+    return replace(one, usd_per_hour=round(one.usd_per_hour * count, 5))
+
+
+def _plus(one: Price, other: Price) -> Price:
+    return replace(
+        one,
+        usd_per_hour=round(one.usd_per_hour + other.usd_per_hour, 5),
+        confidence=_less_trusted(one.confidence, other.confidence),
+    )
+
+
+def _less_trusted(one: str, other: str) -> str:
+    return max(one, other, key=_TRUST.index)
+
+
+@cache
+def _table() -> dict[tuple[str, str, str], tuple[_Row, ...]]:
+    table: dict[tuple[str, str, str], tuple[_Row, ...]] = {}
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            key = (row["accelerator"], row["region"], row["provisioning"])
+            listed = Price(
+                usd_per_hour=float(row["usd_per_hour"]),
+                source=row["source"],
+                date=row["date"],
+                confidence=row["confidence"],
+            )
+            entry = _Row(row["part"], row["machine_type"], row["per"], listed)
+            table[key] = (*table.get(key, ()), entry)
+    return table

@@ -1,0 +1,95 @@
+"""The one lock of API versions, images and GKE minimums, read from data/versions.yaml.
+
+Every manifest in this package and in `workloads` takes its `apiVersion`, `kind` and image from
+here, so that an upgrade is one line and what runs in the cloud is what was tried before.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_FILE = Path(__file__).parent / "data" / "versions.yaml"
+
+
+@dataclass(frozen=True)
+class ApiKind:
+    """An API version and kind as a manifest spells them."""
+
+    api_version: str
+    kind: str
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+
+@dataclass(frozen=True)
+class Image:
+    """A container image at an exact tag, with its digest where one is known."""
+
+    repository: str
+    tag: str
+    digest: str = ""
+
+    @property
+    def reference(self) -> str:
+        """`REPOSITORY:TAG`, and `@DIGEST` behind it when the digest is known."""
+        pinned = f"{self.repository}:{self.tag}"
+        return f"{pinned}@{self.digest}" if self.digest else pinned
+
+
+def api(name: str) -> ApiKind:
+    """Returns one API version and kind of the lock, such as `api("inference_pool")`.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    entry = _entry("apis", name)
+    return ApiKind(api_version=entry["api_version"], kind=entry["kind"])
+
+
+def image(name: str) -> Image:
+    """Returns one image of the lock, such as `image("endpoint_picker")`.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    entry = _entry("images", name)
+    return Image(repository=entry["repository"], tag=entry["tag"], digest=entry["digest"])
+
+
+def engine_version(name: str) -> str:
+    """Returns the engine release inside an engine image, such as `0.22.0` for `vllm_gpu`.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    return str(_entry("engines", name)["version"])
+
+
+def gke_minimum(feature: str) -> str:
+    """Returns the oldest GKE version that has a feature.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    return str(_entry("gke_minimums", feature)["version"])
+
+
+@cache
+def lock() -> dict[str, dict[str, dict[str, Any]]]:
+    """Returns the whole lock: section, then name, then fields."""
+    loaded: Any = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return {section: body for section, body in loaded.items() if isinstance(body, dict)}
+
+
+def _entry(section: str, name: str) -> dict[str, Any]:
+    entries = lock()[section]
+    if name not in entries:
+        known = ", ".join(sorted(entries))
+        raise ValueError(f"{section}: no entry {name!r} in versions.yaml, it has {known}")
+    return entries[name]

@@ -1,0 +1,1 @@
+"""The program: it reads one stack and wires components and workloads into a platform."""

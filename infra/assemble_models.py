@@ -1,0 +1,197 @@
+"""The translator of models: from a stack to the arguments that serve one in a region.
+
+Every function is pure: a part of a stack, and what other components gave, in; arguments out.
+"""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.autoscaling import AutoscalingArgs
+from gke_inference.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
+from gke_inference.model_disk import ModelDiskArgs
+from gke_inference.monitoring import MonitoringArgs
+from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from infra.assemble import class_names, rungs
+from infra.capacity import uses_tpu
+from infra.names import NAMESPACE, Names, object_name
+from infra.stack import Form, Model, Platform
+from workloads.model_server import ModelServer, ModelServerArgs
+
+
+def identity_args(
+    platform: Platform, name: str, region: str, buckets: Mapping[str, pulumi.Input[str]]
+) -> WorkloadIdentityArgs:
+    """Return the arguments of a model's identity in a region.
+
+    A principal is the same in every cluster of a project, so a bucket that all regions share is
+    granted by the model's first region only.
+    """
+    model = platform.models[name]
+    access: dict[str, BucketAccessArgs] = {}
+    if not model.weights.startswith("gs://"):
+        access["models"] = {"access": "read", "bucket": buckets["models"]}
+    elif region == next(iter(platform.regions_of(model))):
+        access["weights"] = {"access": "read", "bucket": model.weights.split("/")[2]}
+    if uses_tpu(platform, model, region):
+        access["caches"] = {"access": "write", "bucket": buckets["caches"]}
+    return WorkloadIdentityArgs(
+        bucket_roles=access,
+        namespace=NAMESPACE,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=object_name(name),
+    )
+
+
+def disk_args(platform: Platform, name: str, region: str) -> ModelDiskArgs | None:
+    """Return the arguments of a model's disks in a region, where it has them."""
+    disk = platform.models[name].disk
+    if disk is None:
+        return None
+    return ModelDiskArgs(
+        claim_name=claim_name(name),
+        disk_name=Names(platform).disk(name, region),
+        labels={"env": platform.environment},
+        namespace=NAMESPACE,
+        project=platform.project,
+        size_gib=disk.size_gib,
+        snapshot=disk.snapshot,
+        throughput_mib_per_s=disk.throughput_mib_per_second,
+        zones=[zone for zone in disk.zones if zone in platform.regions[region].zones],
+    )
+
+
+def claim_name(model: str) -> str:
+    """Return the claim of a model's disks."""
+    return f"{object_name(model)}-weights"
+
+
+def weights_uri(platform: Platform, model: Model, region: str) -> str:
+    """Return `gs://BUCKET/PATH` of a model's weights as a region reads them."""
+    path = model.weights.rstrip("/")
+    if path.startswith("gs://"):
+        return path
+    return f"gs://{Names(platform).bucket('models', region)}/{path}"
+
+
+def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
+    """Return the arguments of a model's servers in one region."""
+    model = platform.models[name]
+    classes = class_names(platform, model.capacity, region)
+    form = form_in(platform, model, region)
+    uri = weights_uri(platform, model, region)
+    args = ModelServerArgs(
+        compute_classes=classes,
+        context_tokens=model.context,
+        form=form.value,
+        longest_request_seconds=model.timeout_seconds,
+        model=object_name(name),
+        namespace=NAMESPACE,
+        parameters_billion=model.size.parameters_billion,
+        replicas=model.replicas.min,
+        rungs=rungs(platform, model.capacity, region),
+        served_name=name,
+        service_account=object_name(name),
+        task=model.task.value,
+        weight_bits=model.size.bits,
+        weights=uri,
+    )
+    if model.adapters:
+        args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
+    if uses_tpu(platform, model, region):
+        args["cache_bucket"] = Names(platform).bucket("caches", region)
+    if form is Form.PAIRED:
+        args["standby_replicas"] = standby(model)
+    if model.disk is not None:
+        args["weights_claim"] = claim_name(name)
+    return args
+
+
+def form_in(platform: Platform, model: Model, region: str) -> Form:
+    """Return a model's form in a region: single where the region has rungs of one kind only."""
+    kinds = class_names(platform, model.capacity, region)
+    return platform.form_of(model) if set(kinds) & {"any"} or len(kinds) > 1 else Form.SINGLE
+
+
+def standby(model: Model) -> int:
+    """Return how many warm GPU replicas a paired model has."""
+    return 1 if model.replicas.standby is None else model.replicas.standby
+
+
+def scaling_args(
+    model: Model, name: str, deployments: dict[str, str]
+) -> dict[str, AutoscalingArgs]:
+    """Return the arguments of a model's autoscalers, by the Deployment each one scales."""
+    is_pair = len(deployments) > 1
+    made: dict[str, AutoscalingArgs] = {}
+    for kind, deployment in deployments.items():
+        fills = is_pair and kind == "gpu"
+        made[deployment] = AutoscalingArgs(
+            fills_unplaced=fills,
+            max_replicas=model.replicas.max,
+            min_replicas=standby(model) if fills else model.replicas.min,
+            model=object_name(name),
+            namespace=NAMESPACE,
+            target_name=deployment,
+        )
+    return made
+
+
+def monitoring_args(platform: Platform, name: str, server: ModelServer) -> MonitoringArgs:
+    """Return the arguments of a model's scraping, series and alerts."""
+    model = platform.models[name]
+    args = MonitoringArgs(
+        deployments=list(server.deployments.values()),
+        interval_seconds=platform.monitoring.scrape_seconds,
+        model=object_name(name),
+        namespace=NAMESPACE,
+        pool_name=object_name(name),
+        selector=server.labels,
+        target_port=server.port,
+    )
+    if len(server.deployments) > 1:
+        args["filled_deployment"] = server.deployments["tpu"]
+    if model.slo is not None and model.slo.ttft_p95_ms is not None:
+        args["ttft_p95_ms"] = model.slo.ttft_p95_ms
+    return args
+
+
+def gateway_args(
+    platform: Platform,
+    region: str,
+    servers: dict[str, ModelServer],
+    subnetwork: pulumi.Input[str],
+) -> InferenceGatewayArgs:
+    """Return the arguments of a region's gateway, with the models that run there."""
+    gateway = platform.gateway
+    args = InferenceGatewayArgs(
+        address_name=Names(platform).address(),
+        exposure=gateway.exposure.value,
+        gateway_name=Names(platform).gateway(),
+        models=[_routed(platform.models[name], name, server) for name, server in servers.items()],
+        namespace=NAMESPACE,
+        project=platform.project,
+        region=region,
+        subnetwork=subnetwork,
+    )
+    if gateway.certificate is not None:
+        args["certificate"] = gateway.certificate
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    if gateway.port is not None:
+        args["port"] = gateway.port
+    return args
+
+
+def _routed(model: Model, name: str, server: ModelServer) -> RoutedModelArgs:
+    return RoutedModelArgs(
+        adapters=list(model.adapters),
+        model_name=name,
+        pool_name=object_name(name),
+        priority=model.priority,
+        selector=server.labels,
+        target_port=server.port,
+        task=model.task.value,
+        timeout_seconds=model.timeout_seconds,
+    )

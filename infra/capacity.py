@@ -1,0 +1,71 @@
+"""Rungs of a stack in the words of the components, one region at a time."""
+
+from gke_inference.rungs import Rung, RungArgs, check_rung
+from infra import stack
+from infra.problems import join
+from infra.stack import Model, Platform
+
+
+def rung_args(rung: stack.Rung, region: str, project: str) -> RungArgs:
+    """Return a rung as a component takes it, with the zones of one region only.
+
+    Args:
+        rung: A rung that the region has.
+        region: Region of the cluster.
+        project: Project of the platform, which owns a reservation unless the rung says otherwise.
+    """
+    args = RungArgs(accelerator=rung.accelerator.value, provisioning=rung.provisioning.value)
+    if rung.topology is not None:
+        args["topology"] = rung.topology
+    if rung.count is not None:
+        args["count"] = rung.count
+    if rung.machine_type is not None:
+        args["machine_type"] = rung.machine_type
+    if rung.reservation is not None:
+        args["reservation"] = rung.reservation
+    if rung.reservation_project is not None and rung.reservation_project != project:
+        args["reservation_project"] = rung.reservation_project
+    if rung.reservation_zones is not None:
+        args["reservation_zones"] = _zones_in(region, rung.reservation_zones)
+    if rung.zones is not None:
+        args["zones"] = _zones_in(region, rung.zones)
+    if rung.allow_unlisted_zones:
+        args["allow_unlisted_zones"] = True
+    if rung.max_run_hours is not None:
+        args["max_run_hours"] = rung.max_run_hours
+    return args
+
+
+def checked_rungs(platform: Platform, capacity: str, region: str) -> dict[int, Rung]:
+    """Return the rungs of a capacity that a region has, checked, by their place in the stack.
+
+    Raises:
+        gke_inference.rungs.RungError: A rung breaks a rule; its path is the user's.
+    """
+    return {
+        at: check_rung(
+            rung_args(rung, region, platform.project),
+            join("capacity", capacity, "rungs", at),
+            region=region,
+        )
+        for at, rung in platform.capacity[capacity].rungs_in(region).items()
+    }
+
+
+def regions_using(platform: Platform, capacity: str) -> tuple[str, ...]:
+    """Return the regions where a model runs on a capacity, in the order of the stack."""
+    return tuple(
+        region
+        for region in platform.regions
+        if any(model.capacity == capacity for model in platform.models_in(region).values())
+    )
+
+
+def uses_tpu(platform: Platform, model: Model, region: str) -> bool:
+    """Return whether a model may run on a TPU in a region."""
+    rungs_here = platform.capacity[model.capacity].rungs_in(region).values()
+    return any(rung.accelerator.is_tpu for rung in rungs_here)
+
+
+def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
+    return [zone for zone in zones if zone.rpartition("-")[0] == region]

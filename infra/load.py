@@ -1,0 +1,102 @@
+"""Reads a stack: from the engine's configuration, or from its file when no engine runs."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pulumi
+import yaml
+from pydantic import ValidationError
+
+from infra.problems import Problem, StackError, problems_of, suggest
+from infra.rules import check
+from infra.stack import Platform
+
+PROJECT: Final = "gke-inference"
+KEY: Final = "platform"
+STACKS: Final = Path(__file__).resolve().parent.parent / "stacks"
+
+
+def load() -> Platform:
+    """Return the platform of the stack that the engine runs.
+
+    Raises:
+        StackError: The stack has no platform, or one that cannot be used.
+    """
+    text = pulumi.Config(PROJECT).get(KEY)
+    if text is None:
+        raise StackError([Problem(f"{PROJECT}:{KEY}", "is required: the platform of this stack")])
+    return parse(text)
+
+
+def parse(text: str) -> Platform:
+    """Return the platform that a JSON text describes.
+
+    Raises:
+        StackError: The text is not a usable platform; it lists every problem found.
+    """
+    try:
+        platform = Platform.model_validate_json(text)
+    except ValidationError as error:
+        raise StackError(problems_of(error)) from None
+    problems = list(check(platform))
+    if problems:
+        raise StackError(problems)
+    return platform
+
+
+def read(name: str, folder: Path = STACKS) -> Platform:
+    """Return the platform of `Pulumi.NAME.yaml`, read as the engine would.
+
+    Raises:
+        StackError: There is no such file, or its platform cannot be used.
+    """
+    return parse(json.dumps(platform_of(folder / f"Pulumi.{name}.yaml")))
+
+
+def platform_of(path: Path) -> Any:
+    """Return what a stack file says under `gke-inference:platform`, not checked.
+
+    Raises:
+        StackError: The file cannot be read, is no YAML, or has no such entry.
+    """
+    try:
+        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_EngineLoader)  # noqa: S506 - it derives from SafeLoader
+    except FileNotFoundError:
+        stacks = sorted(file.name.split(".")[1] for file in path.parent.glob("Pulumi.*.yaml"))
+        name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        raise StackError(
+            [
+                Problem(
+                    "", f"no stack {name!r}; there are {', '.join(stacks)}{suggest(name, stacks)}"
+                )
+            ]
+        ) from None
+    except yaml.YAMLError as error:
+        raise StackError([Problem(path.name, f"is not YAML: {_one_line(error)}")]) from None
+    config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
+        raise StackError([Problem(path.name, f"must have config: {PROJECT}:{KEY}:")])
+    return config[f"{PROJECT}:{KEY}"]  # pyright: ignore[reportUnknownVariableType]
+
+
+class _EngineLoader(yaml.SafeLoader):
+    """Reads YAML as the engine does: `yes` and `on` are text, and so is a date."""
+
+
+_EngineLoader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
+    "tag:yaml.org,2002:bool", re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF")
+)
+
+
+def _one_line(error: yaml.YAMLError) -> str:
+    return " ".join(str(error).split())

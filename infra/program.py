@@ -1,0 +1,28 @@
+"""The whole platform: project, network, regions, and what the stack gives to the outside."""
+
+import pulumi
+
+from gke_inference.network import Network
+from gke_inference.node_image_cache import NodeImageCache
+from infra import assemble
+from infra.exports import exports
+from infra.project import enable_services
+from infra.region import build_region
+from infra.stack import Platform
+
+
+def deploy(platform: Platform) -> None:
+    """Register every resource of a platform, and its outputs."""
+    services = enable_services(platform)
+    ready = pulumi.ResourceOptions(depends_on=services)
+    network = Network("network", assemble.network_args(platform), ready)
+    image_args = assemble.image_cache_args(platform)
+    image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
+    built = {
+        region: build_region(
+            platform, region, network, None if image is None else image.disk_image, services
+        )
+        for region in platform.regions
+    }
+    for name, value in exports(platform, built).items():
+        pulumi.export(name, value)

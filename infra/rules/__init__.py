@@ -1,0 +1,22 @@
+"""Rules between the parts of a stack. What one field may hold alone, its type says."""
+
+from collections.abc import Iterator
+
+from infra.problems import Problem
+from infra.rules.capacity import check_capacity
+from infra.rules.gateway import check_gateway
+from infra.rules.models import check_models
+from infra.rules.names import check_names
+from infra.rules.regions import check_regions
+from infra.rules.storage import check_storage
+from infra.stack import Platform
+
+__all__ = ["check"]
+
+_CHECKS = (check_regions, check_capacity, check_models, check_gateway, check_storage, check_names)
+
+
+def check(platform: Platform) -> Iterator[Problem]:
+    """Yield every problem between the parts of a platform, in the order of a stack file."""
+    for check_part in _CHECKS:
+        yield from check_part(platform)

@@ -1,0 +1,103 @@
+"""Rules about capacity: rungs that exist, in regions that have them."""
+
+from collections.abc import Iterator
+
+from gke_inference.rungs import Rung, RungError, check_rung
+from infra.capacity import checked_rungs, regions_using, rung_args
+from infra.problems import Problem, join
+from infra.stack import Capacity, ClusterMode, Platform
+
+
+def check_capacity(platform: Platform) -> Iterator[Problem]:
+    """Yield what is wrong with the capacity of a platform."""
+    for name, capacity in platform.capacity.items():
+        problems = list(_check_zones(platform, name, capacity))
+        yield from problems
+        if not problems:
+            problems = list(_check_rungs(platform, name, capacity))
+            yield from problems
+        if not problems:
+            yield from _check_shapes(platform, name, capacity)
+        yield from _check_pools(platform, name, capacity)
+        if capacity.image_cache and platform.storage.image_cache is None:
+            message = "needs 'storage.image_cache', which says which image, got true without one"
+            yield Problem(join("capacity", name, "image_cache"), message)
+
+
+def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+    """Zones must be node zones of the stack: a cluster looks for machines nowhere else."""
+    known = [zone for region in platform.regions.values() for zone in region.zones]
+    for at, rung in enumerate(capacity.rungs):
+        for field, zones in (("zones", rung.zones), ("reservation_zones", rung.reservation_zones)):
+            for zone in zones or ():
+                if zone not in known:
+                    where = join("capacity", name, "rungs", at, field)
+                    message = f"must be among the zones of 'regions' ({', '.join(known)})"
+                    yield Problem(where, f"{message}, got {zone!r}")
+
+
+def _check_rungs(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+    """A rung that is wrong everywhere is reported once, for the first region that would use it."""
+    regions = regions_using(platform, name)
+    reported: set[str] = set()
+    for region in regions or tuple(platform.regions):
+        if not capacity.rungs_in(region) and regions:
+            message = f"must have a rung in {region}, where a model runs on it, got none"
+            yield Problem(join("capacity", name, "rungs"), message)
+        for at in capacity.rungs_in(region):
+            problem = _rung_problem(platform, name, region, at)
+            known = {join("rungs", at), "" if problem is None else problem.message}
+            if problem is not None and not known & reported:
+                reported |= known
+                yield problem
+
+
+def _rung_problem(platform: Platform, name: str, region: str, at: int) -> Problem | None:
+    rung = platform.capacity[name].rungs[at]
+    try:
+        check_rung(
+            rung_args(rung, region, platform.project),
+            join("capacity", name, "rungs", at),
+            region=region,
+        )
+    except RungError as error:
+        return Problem(error.path, error.rule)
+    return None
+
+
+def _check_shapes(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+    """One Deployment serves all rungs of a kind, so they must offer a pod the same chips."""
+    for region in regions_using(platform, name):
+        firsts: dict[str, tuple[int, Rung]] = {}
+        seen: dict[Rung, int] = {}
+        for at, rung in checked_rungs(platform, name, region).items():
+            where = join("capacity", name, "rungs", at)
+            if rung in seen:
+                other = join("capacity", name, "rungs", seen[rung])
+                yield Problem(where, f"must not repeat {other}, got {rung.label}")
+                return
+            seen[rung] = at
+            first_at, first = firsts.setdefault(rung.kind, (at, rung))
+            if _shape(rung) != _shape(first):
+                other = join("capacity", name, "rungs", first_at)
+                message = f"must have the shape of {other} ({first.label}), got {rung.label}"
+                yield Problem(where, f"{message}: one pod fits both; use two capacities")
+                return
+
+
+def _shape(rung: Rung) -> tuple[int, int, str | None]:
+    return rung.chips_per_node, rung.devices, rung.topology
+
+
+def _check_pools(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+    pools = capacity.node_pools
+    if pools is None:
+        return
+    where = ("capacity", name, "node_pools")
+    if pools.min_nodes > pools.max_nodes:
+        message = f"must be at most max_nodes ({pools.max_nodes}), got {pools.min_nodes}"
+        yield Problem(join(*where, "min_nodes"), message)
+    for region in regions_using(platform, name):
+        if platform.regions[region].mode is ClusterMode.AUTOPILOT:
+            message = f"must be left out: {region} is autopilot, where GKE makes every pool"
+            yield Problem(join(*where), message)

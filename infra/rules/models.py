@@ -1,0 +1,119 @@
+"""Rules about models: capacity that exists and can hold them, replicas, forms and names."""
+
+from collections.abc import Iterator
+
+from gke_inference.fit import check_fit, weights_gib
+from gke_inference.rungs import RungError
+from infra.capacity import checked_rungs
+from infra.problems import Problem, join, one_of
+from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Task
+
+
+def check_models(platform: Platform) -> Iterator[Problem]:
+    """Yield what is wrong with the models of a platform."""
+    for name, model in platform.models.items():
+        unknown = list(_check_references(platform, name, model))
+        yield from unknown
+        if not unknown:
+            yield from _check_form(platform, name, model)
+            yield from _check_fit(platform, name, model)
+        yield from _check_replicas(platform, name, model)
+        if model.adapters and model.task is Task.EMBED:
+            where = join("models", name, "adapters")
+            yield Problem(where, f"must be left out where task is embed, got {len(model.adapters)}")
+    yield from _check_served_names(platform)
+
+
+def _check_references(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
+    if model.capacity not in platform.capacity:
+        rule = one_of(model.capacity, platform.capacity)
+        yield Problem(join("models", name, "capacity"), rule)
+    for at, region in enumerate(model.regions or ()):
+        if region not in platform.regions:
+            rule = one_of(region, platform.regions)
+            yield Problem(join("models", name, "regions", at), rule)
+
+
+def _check_form(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
+    where = join("models", name, "form")
+    capacity = platform.capacity[model.capacity]
+    form = model.form
+    words = f"capacity {model.capacity!r}"
+    if form is Form.SINGLE and capacity.is_mixed:
+        yield Problem(where, f"must be paired or dual-container: {words} has TPU and GPU rungs")
+    if form is Form.PAIRED and not capacity.is_mixed:
+        yield Problem(where, f"must be single: {words} has rungs of one kind, got 'paired'")
+    if form is not Form.DUAL_CONTAINER:
+        return
+    if not capacity.is_mixed:
+        yield Problem(where, f"must be single: {words} has rungs of one kind, got 'dual-container'")
+    regions = platform.regions_of(model).items()
+    autopilots = [name for name, region in regions if region.mode is ClusterMode.AUTOPILOT]
+    if autopilots:
+        message = f"must not be dual-container in {autopilots[0]}"
+        yield Problem(where, f"{message}: autopilot refuses privileged pods")
+    elif capacity.node_pools is None:
+        message = f"needs pools made beforehand: set 'capacity.{model.capacity}.node_pools'"
+        yield Problem(where, f"{message}, got 'dual-container'")
+
+
+def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
+    weights = weights_gib(model.size.parameters_billion, model.size.bits)
+    seen: set[int] = set()
+    for region in platform.regions_of(model):
+        try:
+            rungs = checked_rungs(platform, model.capacity, region)
+        except RungError:
+            continue  # check_capacity reports it
+        for at, rung in rungs.items():
+            if at in seen:
+                continue
+            seen.add(at)
+            where = join("models", name, "capacity")
+            place = join("capacity", model.capacity, "rungs", at)
+            reason = check_fit(rung, weights)
+            if reason is not None:
+                yield Problem(where, f"must hold the model on every rung; {place}: it {reason}")
+                return
+            if rung.is_multi_host:
+                message = f"{place} spans {rung.hosts} hosts, and a replica runs on one"
+                yield Problem(where, f"must have rungs of one host: {message}")
+                return
+
+
+def _check_replicas(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
+    replicas = model.replicas
+    where = ("models", name, "replicas")
+    if replicas.min > replicas.max:
+        message = f"must be at most max ({replicas.max}), got {replicas.min}"
+        yield Problem(join(*where, "min"), message)
+    if replicas.standby is None or model.capacity not in platform.capacity:
+        return
+    at = join(*where, "standby")
+    if platform.form_of(model) is not Form.PAIRED:
+        message = f"must be left out: only a paired model has standby, got {replicas.standby}"
+        yield Problem(at, message)
+    elif replicas.standby > replicas.max:
+        message = f"must be at most max ({replicas.max}), got {replicas.standby}"
+        yield Problem(at, message)
+    elif replicas.standby == 0:
+        for region, settings in platform.regions.items():
+            late = settings.release_channel is not ReleaseChannel.RAPID
+            if late and region in platform.regions_of(model):
+                message = f"must be at least 1 in {region}: scaling from 0 needs channel rapid"
+                yield Problem(at, f"{message}, got 0")
+
+
+def _check_served_names(platform: Platform) -> Iterator[Problem]:
+    """Clients name models and adapters alike, so no two may have one name."""
+    owners: dict[str, str] = {}
+    for name in platform.models:
+        owners[name] = join("models", name)
+    for name, model in platform.models.items():
+        for at, adapter in enumerate(model.adapters):
+            where = join("models", name, "adapters", at)
+            if adapter in owners:
+                yield Problem(
+                    where, f"must be a name of its own, got {adapter!r} as {owners[adapter]}"
+                )
+            owners.setdefault(adapter, where)

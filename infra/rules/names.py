@@ -1,0 +1,61 @@
+"""Rules about names: lengths of what they become, and that no two become one."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from gke_inference.names import check_name
+from infra.names import Names, object_name, pool_name
+from infra.problems import Problem, join
+from infra.stack import Platform
+
+_LONGEST_OBJECT: Final = 45  # of the 63 Kubernetes allows; the gateway and the servers append
+_LONGEST_CLASS: Final = 36  # of the 40 a node pool may have; a class of one kind appends -tpu
+
+
+def check_names(platform: Platform) -> Iterator[Problem]:
+    """Yield the names that cloud or cluster would refuse."""
+    names = Names(platform)
+    makers = {
+        "cluster": names.cluster,
+        "node account": names.node_account,
+        "bucket": partial(names.bucket, "models"),
+    }
+    for region in platform.regions:
+        where = join("regions", region)
+        for what, maker in makers.items():
+            yield from _problem(where, f"gives its {what} a name that", partial(maker, region))
+    for name, capacity in platform.capacity.items():
+        where = join("capacity", name)
+        if name.startswith(("gke", "autopilot")):
+            message = "must not begin with gke or autopilot, which Google keeps for its own classes"
+            yield Problem(where, f"{message}, got {name!r}")
+        if len(name) > _LONGEST_CLASS:
+            yield Problem(where, f"must have at most {_LONGEST_CLASS} characters, got {name!r}")
+        if capacity.node_pools is not None:
+            longest = pool_name(name, len(capacity.rungs))
+            maker = partial(check_name, "node_pool", longest)
+            yield from _problem(where, "gives its node pools a name that", maker)
+    yield from _check_models(platform)
+
+
+def _check_models(platform: Platform) -> Iterator[Problem]:
+    owners: dict[str, str] = {}
+    for name in platform.models:
+        where = join("models", name)
+        as_object = object_name(name)
+        if not as_object[0].isalpha():
+            yield Problem(where, f"must begin with a letter, got {name!r}")
+        if len(as_object) > _LONGEST_OBJECT:
+            yield Problem(where, f"must have at most {_LONGEST_OBJECT} characters, got {name!r}")
+        if as_object in owners:
+            message = f"must differ from {owners[as_object]!r} by more than punctuation"
+            yield Problem(where, f"{message}, got {name!r}")
+        owners.setdefault(as_object, name)
+
+
+def _problem(where: str, words: str, name: Callable[[], str]) -> Iterator[Problem]:
+    try:
+        name()
+    except ValueError as error:
+        yield Problem(where, f"{words} {error}")

@@ -1,0 +1,53 @@
+"""Wires one model into a region: identity, disk, servers, autoscalers, scraping and alerts."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.autoscaling import Autoscaling
+from gke_inference.model_disk import ModelDisk
+from gke_inference.monitoring import Monitoring
+from gke_inference.workload_identity import WorkloadIdentity
+from infra import assemble_models
+from infra.names import object_name
+from infra.stack import Platform
+from workloads.model_server import ModelServer
+
+
+def serve(
+    platform: Platform,
+    name: str,
+    region: str,
+    buckets: Mapping[str, pulumi.Input[str]],
+    opts: pulumi.ResourceOptions,
+) -> ModelServer:
+    """Serve a model in a region.
+
+    Args:
+        platform: The stack.
+        name: Name of the model.
+        region: Region to serve it in.
+        buckets: Names of the region's buckets, by role.
+        opts: The cluster's Kubernetes provider, and what must be there before.
+    """
+    logical = f"{region}-{object_name(name)}"
+    identity = WorkloadIdentity(
+        f"{logical}-identity", assemble_models.identity_args(platform, name, region, buckets), opts
+    )
+    needed: list[pulumi.Resource] = [identity]
+    disk = assemble_models.disk_args(platform, name, region)
+    if disk is not None:
+        needed.append(ModelDisk(f"{logical}-disk", disk, opts))
+    server = ModelServer(
+        logical,
+        assemble_models.server_args(platform, name, region),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed)),
+    )
+    behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
+    scaling = assemble_models.scaling_args(platform.models[name], name, server.deployments)
+    for deployment, args in scaling.items():
+        Autoscaling(f"{region}-{deployment}-scaling", args, behind)
+    Monitoring(
+        f"{logical}-monitoring", assemble_models.monitoring_args(platform, name, server), behind
+    )
+    return server

@@ -1,0 +1,48 @@
+"""The typed form of one stack file: what a user may write under `gke-inference:platform`."""
+
+from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
+from infra.stack.gateway import Exposure, Gateway
+from infra.stack.models import Disk, Engine, Form, Model, Replicas, Size, Slo, Task
+from infra.stack.monitoring import Monitoring
+from infra.stack.regions import (
+    ClusterMode,
+    ClusterSpread,
+    Day,
+    Maintenance,
+    Ranges,
+    Region,
+    ReleaseChannel,
+    SystemPool,
+)
+from infra.stack.root import Platform
+from infra.stack.storage import ImageCache, Storage
+
+__all__ = [
+    "Accelerator",
+    "Capacity",
+    "ClusterMode",
+    "ClusterSpread",
+    "Day",
+    "Disk",
+    "Engine",
+    "Exposure",
+    "Form",
+    "Gateway",
+    "ImageCache",
+    "Maintenance",
+    "Model",
+    "Monitoring",
+    "NodePools",
+    "Platform",
+    "Provisioning",
+    "Ranges",
+    "Region",
+    "ReleaseChannel",
+    "Replicas",
+    "Rung",
+    "Size",
+    "Slo",
+    "Storage",
+    "SystemPool",
+    "Task",
+]

@@ -1,0 +1,54 @@
+"""What every model of a stack shares: strictness, and the field types with rules of their own."""
+
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_NAME: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+_MODEL_NAME: Final = r"^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$"
+_REGION: Final = r"^[a-z]+-[a-z]+[0-9]+$"
+_ZONE: Final = r"^[a-z]+-[a-z]+[0-9]+-(ai[0-9]+)?[a-z]$"
+_PROJECT: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$"
+_CIDR: Final = r"^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+/[0-9]+$"
+_HOSTNAME: Final = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}$"
+_MACHINE_TYPE: Final = r"^[a-z][a-z0-9]*-[a-z0-9]+(-[a-z0-9]+)*$"
+_TOPOLOGY: Final = r"^[0-9]+(x[0-9]+){1,2}$"
+_WEIGHTS: Final = (
+    r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?$"
+)
+_KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$"
+
+PATTERN_WORDS: Final = {
+    _NAME: "lower-case letters, digits and hyphens, a letter first, no hyphen last",
+    _MODEL_NAME: "lower-case letters, digits, dots, hyphens and underscores",
+    _REGION: "a region such as us-east5",
+    _ZONE: "a zone such as us-east5-a",
+    _PROJECT: "a project id: 6 to 30 lower-case letters, digits and hyphens, a letter first",
+    _CIDR: "a range such as 10.0.0.0/20",
+    _HOSTNAME: "a host name such as models.example.com",
+    _MACHINE_TYPE: "a machine type such as e2-standard-4",
+    _TOPOLOGY: "a topology such as 2x2",
+    _WEIGHTS: "a path in the platform's model bucket, or gs://BUCKET/PATH",
+    _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
+}
+"""For each pattern, what it asks for, in the words of an error message."""
+
+Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
+ModelName = Annotated[str, Field(pattern=_MODEL_NAME, max_length=40)]
+RegionName = Annotated[str, Field(pattern=_REGION)]
+Zone = Annotated[str, Field(pattern=_ZONE)]
+ProjectId = Annotated[str, Field(pattern=_PROJECT)]
+Cidr = Annotated[str, Field(pattern=_CIDR)]
+Hostname = Annotated[str, Field(pattern=_HOSTNAME, max_length=253)]
+MachineType = Annotated[str, Field(pattern=_MACHINE_TYPE)]
+Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
+Weights = Annotated[str, Field(pattern=_WEIGHTS)]
+KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
+
+
+class StackModel(BaseModel):
+    """A part of a stack: unknown fields are refused, types are exact, values never change."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )

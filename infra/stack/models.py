@@ -1,0 +1,103 @@
+"""Models: what is served, on which capacity, and within which limits."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from infra.stack.fields import ModelName, Name, RegionName, StackModel, Weights, Zone
+
+
+class Engine(StrEnum):
+    """The servers a model can run in."""
+
+    VLLM = "vllm"
+
+
+class Form(StrEnum):
+    """How one model becomes pods on TPU and GPU."""
+
+    SINGLE = "single"
+    PAIRED = "paired"
+    DUAL_CONTAINER = "dual-container"
+
+
+class Task(StrEnum):
+    """What a model answers with."""
+
+    GENERATE = "generate"
+    EMBED = "embed"
+
+
+class Replicas(StackModel):
+    """How many replicas a model has in each of its regions."""
+
+    min: int = Field(ge=1, le=1000)
+    """Replicas that always run."""
+    max: int = Field(ge=1, le=1000)
+    """Replicas the autoscaler may reach."""
+    standby: int | None = Field(default=None, ge=0, le=1000)
+    """Paired only: warm replicas on the GPU rungs, 1 by default; 0 starts the first on need."""
+
+
+class Size(StackModel):
+    """What the weights of a model weigh."""
+
+    parameters_billion: float = Field(gt=0, le=10_000)
+    """Parameters, in billions."""
+    bits: int = Field(default=16, ge=4, le=32)
+    """Bits of one parameter as served: 16, or 8 or 4 when quantized."""
+
+
+class Slo(StackModel):
+    """The latency a model promises."""
+
+    ttft_p95_ms: int | None = Field(default=None, ge=1)
+    """Time to the first token, 95th percentile, in milliseconds."""
+    tpot_p95_ms: int | None = Field(default=None, ge=1)
+    """Time for each further token, 95th percentile, in milliseconds."""
+
+
+class Disk(StackModel):
+    """A read-only Hyperdisk ML with the weights, shared by every replica of a region."""
+
+    size_gib: int = Field(ge=4, le=65_536)
+    """Size of the disk."""
+    throughput_mib_per_second: int = Field(ge=400, le=1_200_000)
+    """Provisioned throughput, shared by all readers."""
+    snapshot: str = Field(min_length=1)
+    """Snapshot with the weights at its root: a name, or projects/P/global/snapshots/NAME."""
+    zones: tuple[Zone, ...] = Field(min_length=1)
+    """Zones with a disk; replicas run only there."""
+
+
+class Model(StackModel):
+    """One served model."""
+
+    weights: Weights
+    """Path in the platform's model bucket, or gs://BUCKET/PATH of a bucket that exists."""
+    capacity: Name
+    """Name of the capacity it runs on."""
+    replicas: Replicas
+    """Replicas in each region."""
+    size: Size
+    """Weight of the model, from which follows what can hold it."""
+    context: int = Field(ge=256, le=10_000_000)
+    """Longest prompt and answer together, in tokens."""
+    engine: Engine = Engine.VLLM
+    """Server the model runs in."""
+    task: Task = Task.GENERATE
+    """What it answers with: tokens or embeddings."""
+    form: Form | None = None
+    """Pods on TPU and GPU; by default paired on mixed capacity and single otherwise."""
+    slo: Slo | None = None
+    """Latency it promises; shown with the model, and alerted on."""
+    adapters: tuple[ModelName, ...] = ()
+    """LoRA adapters, each served under its own name from adapters/NAME beside the weights."""
+    regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
+    """Regions it runs in; every region by default."""
+    priority: int = Field(default=10, ge=0, le=1_000_000)
+    """Precedence when the queues are full: the higher is served, the lower is shed."""
+    timeout_seconds: int = Field(default=600, ge=1, le=3600)
+    """Longest answer the gateway waits for."""
+    disk: Disk | None = None
+    """Serves the weights from a Hyperdisk ML instead of the bucket."""

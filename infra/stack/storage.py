@@ -1,0 +1,30 @@
+"""Storage: the buckets of weights and caches, and the disk of engine images."""
+
+from pydantic import Field
+
+from infra.stack.fields import Name, ProjectId, StackModel, Zone
+
+
+class ImageCache(StackModel):
+    """A disk image that holds the engine images, so that a new node pulls none."""
+
+    name: Name
+    """Name of the disk image."""
+    project: ProjectId | None = None
+    """Project of an image that exists; the platform's own project by default."""
+    archive: str | None = Field(default=None, pattern=r"^gs://.+\.tar\.gz$")
+    """Archive the image is made from; without one the image must exist."""
+
+
+class Storage(StackModel):
+    """How weights are kept."""
+
+    soft_delete_days: int = Field(default=7, ge=0, le=90)
+    """Days a deleted object can be restored: 0 (off) or 7 to 90."""
+    versioning: bool = False
+    """Keeps what is overwritten for 30 days; such buckets have no real folders and list slower. It
+    is chosen when the buckets are made."""
+    cache_zones: tuple[Zone, ...] = ()
+    """Zones with an Anywhere Cache of the model bucket: an SSD copy of what is read there."""
+    image_cache: ImageCache | None = None
+    """Disk image of the nodes whose capacity asks for it."""

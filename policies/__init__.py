@@ -1,0 +1,1 @@
+"""The policy pack: rules, and what turns them into policies."""

@@ -1,0 +1,18 @@
+"""The policy pack: `pulumi preview --policy-pack policies`."""
+
+import sys
+from pathlib import Path
+
+from pulumi_policy import EnforcementLevel, PolicyPack
+
+# The engine runs this file with its own folder first on the path; the package lies beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from policies.pack import all_policies
+
+PolicyPack(
+    "gke-inference",
+    policies=all_policies(),
+    enforcement_level=EnforcementLevel.MANDATORY,
+    description="What a platform for AI inference on GKE must not do.",
+)

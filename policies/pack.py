@@ -1,0 +1,86 @@
+"""From rules to policies of the SDK."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi_policy as sdk
+from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, unknown_checking_proxy
+
+from policies.rule import Properties, Resource, Rule, StackRule
+from policies.rules import RULES, STACK_RULES
+
+
+def all_policies() -> list[sdk.Policy]:
+    """Return every policy of the pack; names are unique."""
+    names = [rule.name for rule in (*RULES, *STACK_RULES)]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ValueError(f"rules: names must be unique, got {', '.join(sorted(repeated))} twice")
+    seen: dict[str, Properties] = {}
+    return [
+        *(policy_of(rule, seen) for rule in RULES),
+        *(stack_policy_of(rule, seen) for rule in STACK_RULES),
+    ]
+
+
+def policy_of(rule: Rule, seen: dict[str, Properties]) -> sdk.ResourceValidationPolicy:
+    """Return the SDK's policy of a rule about one resource.
+
+    Args:
+        rule: what to check.
+        seen: takes the inputs of every resource by URN, for the rules about the stack.
+    """
+
+    def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
+        seen[args.urn] = args.props
+        resource = Resource(args.resource_type, args.name, args.urn, args.props)
+        if rule.applies(resource):
+            for message in rule.check(resource, args.get_config()):
+                report(message, None)
+
+    return sdk.ResourceValidationPolicy(
+        name=rule.name,
+        description=rule.description,
+        validate=validate,
+        config_schema=_schema(rule),
+    )
+
+
+def stack_policy_of(rule: StackRule, seen: dict[str, Properties]) -> sdk.StackValidationPolicy:
+    """Return the SDK's policy of a rule about several resources.
+
+    Args:
+        rule: what to check.
+        seen: inputs of resources by URN. At a preview the engine knows no outputs of objects whose
+            cluster is still to be made, but it had their inputs checked.
+    """
+
+    def validate(args: sdk.StackValidationArgs, report: sdk.ReportViolation) -> None:
+        resources = [
+            Resource(each.resource_type, each.name, each.urn, _known(each, seen))
+            for each in args.resources
+        ]
+        for urn, message in rule.check(resources, args.get_config()):
+            report(message, urn)
+
+    return sdk.StackValidationPolicy(
+        name=rule.name,
+        description=rule.description,
+        validate=validate,
+        config_schema=_schema(rule),
+    )
+
+
+def _known(resource: sdk.PolicyResource, seen: dict[str, Properties]) -> Properties:
+    """Return the properties of a resource: its outputs, its inputs, or unknown ones."""
+    if resource.props or not resource.resource_type.startswith("kubernetes:"):
+        return resource.props
+    hidden = {"metadata": UNKNOWN_OBJECT_VALUE, "spec": UNKNOWN_OBJECT_VALUE}
+    return seen.get(resource.urn, unknown_checking_proxy(hidden))
+
+
+def _schema(rule: Rule | StackRule) -> sdk.PolicyConfigSchema | None:
+    if not rule.config:
+        return None
+    schema: Callable[..., Any] = sdk.PolicyConfigSchema
+    return schema(properties=dict(rule.config))

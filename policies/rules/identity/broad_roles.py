@@ -1,0 +1,57 @@
+"""Nodes and workloads get narrow roles."""
+
+from collections.abc import Iterator
+
+from policies.reading import at, entries
+from policies.rule import Config, Resource, Rule
+from policies.rules.identity.public_iam import is_grant, members
+
+BROAD = frozenset(
+    [
+        "roles/owner",
+        "roles/editor",
+        "roles/viewer",
+        "roles/container.admin",
+        "roles/container.clusterAdmin",
+        "roles/compute.admin",
+        "roles/iam.securityAdmin",
+        "roles/iam.serviceAccountAdmin",
+        "roles/iam.serviceAccountKeyAdmin",
+        "roles/iam.serviceAccountTokenCreator",
+        "roles/iam.serviceAccountUser",
+        "roles/resourcemanager.projectIamAdmin",
+        "roles/secretmanager.admin",
+        "roles/storage.admin",
+        "roles/storage.legacyBucketOwner",
+    ]
+)
+_MACHINES = ("serviceAccount:", "principal:", "principalSet:")
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    role = at(resource.props, "role")
+    if role is None:
+        yield "role: must be set, got None"
+        return
+    broad = BROAD | {str(extra) for extra in entries(config, "moreRoles")}
+    if role not in broad:
+        return
+    for member in members(resource):
+        if member.startswith(_MACHINES):
+            yield f"role: must be narrower than {role!r} for a machine, got it for {member!r}"
+
+
+RULE = Rule(
+    name="broad-roles",
+    description="Service accounts and workload identities get no role that rules a whole service.",
+    applies=is_grant,
+    check=_check,
+    config={
+        "moreRoles": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": "Further roles that no machine may have.",
+        }
+    },
+)

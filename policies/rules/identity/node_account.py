@@ -1,0 +1,49 @@
+"""Nodes never run as the project's default account, which can edit the whole project."""
+
+from collections.abc import Iterator
+
+from policies.reading import CLUSTER, NODE_POOL, at, entries
+from policies.rule import Config, Resource, Rule
+
+_DEFAULT_SUFFIX = "-compute@developer.gserviceaccount.com"
+_CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
+
+
+def _where(resource: Resource) -> list[str]:
+    """Return the paths that say which account nodes run as."""
+    if resource.type == NODE_POOL:
+        return ["nodeConfig.serviceAccount"]
+    if resource.type == _CLASS:
+        rungs = entries(resource.props, "spec", "priorities")
+        if rungs and all(at(rung, "nodepools") for rung in rungs):
+            return []  # its nodes come from pools made by hand, which are judged themselves
+        return ["spec.nodePoolConfig.serviceAccount"]
+    provisioned = "clusterAutoscaling.autoProvisioningDefaults.serviceAccount"
+    paths: list[str] = []
+    if at(resource.props, "enableAutopilot") or at(resource.props, "clusterAutoscaling", "enabled"):
+        paths.append(provisioned)
+    elif at(resource.props, "removeDefaultNodePool") is not True:
+        paths.append("nodeConfig.serviceAccount")
+    return paths
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    for path in _where(resource):
+        account = at(resource.props, *path.split("."))
+        if account in (None, "", "default"):
+            yield f"{path}: must name a service account of its own, got {account!r}"
+        elif str(account).endswith(_DEFAULT_SUFFIX):
+            yield f"{path}: must not be the default compute account, got {account!r}"
+
+
+def _applies(resource: Resource) -> bool:
+    return resource.type in (CLUSTER, NODE_POOL, _CLASS)
+
+
+RULE = Rule(
+    name="node-account",
+    description="Nodes run as a service account made for them, never as the project's default one.",
+    applies=_applies,
+    check=_check,
+)

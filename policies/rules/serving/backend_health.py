@@ -1,0 +1,48 @@
+"""The load balancer knows how to ask a model server whether it is well, and how long to wait."""
+
+from collections.abc import Iterator
+
+from policies.reading import at, is_kubernetes, section
+from policies.rule import Config, Resource, StackRule
+
+_is_pool = is_kubernetes("InferencePool")
+_is_check = is_kubernetes("HealthCheckPolicy")
+_is_backend = is_kubernetes("GCPBackendPolicy")
+_LOAD_BALANCER_SECONDS = 30
+
+
+def _targets(policy: Resource, pool: Resource) -> bool:
+    reference = section(policy.props, "spec", "targetRef")
+    return (
+        reference.get("kind") == "InferencePool"
+        and reference.get("name") == at(pool.props, "metadata", "name")
+        and at(policy.props, "metadata", "namespace") == at(pool.props, "metadata", "namespace")
+    )
+
+
+def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
+    del config
+    for pool in resources:
+        if not _is_pool(pool):
+            continue
+        checks = [each for each in resources if _is_check(each) and _targets(each, pool)]
+        if not checks:
+            yield pool.urn, "HealthCheckPolicy: must target the pool, got none"
+        for check in checks:
+            if at(check.props, "spec", "default", "timeoutSec") is None:
+                yield check.urn, "spec.default.timeoutSec: must be set, got None"
+        backends = [each for each in resources if _is_backend(each) and _targets(each, pool)]
+        timeouts = [at(each.props, "spec", "default", "timeoutSec") for each in backends]
+        if not any(isinstance(t, int | float) and t > _LOAD_BALANCER_SECONDS for t in timeouts):
+            yield (
+                pool.urn,
+                "GCPBackendPolicy: must give the pool a spec.default.timeoutSec over "
+                f"{_LOAD_BALANCER_SECONDS} s, or streams are cut, got {timeouts or 'none'}",
+            )
+
+
+STACK_RULE = StackRule(
+    name="backend-health",
+    description="Every InferencePool has a health check and a time-out longer than a stream.",
+    check=_check,
+)

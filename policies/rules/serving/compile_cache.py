@@ -1,0 +1,60 @@
+"""A TPU server keeps what it compiled: without that each start compiles for many minutes again."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from policies.reading import PodTemplate, at, chips, entries, environment, is_workload, pods
+from policies.rule import Config, Properties, Resource, Rule
+
+VARIABLE = "VLLM_XLA_CACHE_PATH"
+_LASTING = ("csi", "ephemeral", "nfs", "persistentVolumeClaim")
+_TPU_VARIABLES = frozenset(["TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY"])
+
+
+def _is_tpu_server(container: Properties) -> bool:
+    """Say whether a container uses TPU chips, asked for or found on the node."""
+    return "google.com/tpu" in chips(container) or not _TPU_VARIABLES.isdisjoint(
+        str(at(entry, "name")) for entry in entries(container, "env")
+    )
+
+
+def _volume_of(pod: PodTemplate, container: Properties, path: str) -> Properties | None:
+    """Return the volume whose mount holds a path, the longest mount path first."""
+    mounts = [
+        mount
+        for mount in entries(container, "volumeMounts")
+        if PurePosixPath(path).is_relative_to(str(at(mount, "mountPath")))
+    ]
+    if not mounts:
+        return None
+    nearest = max(mounts, key=lambda mount: len(str(at(mount, "mountPath"))))
+    name = at(nearest, "name")
+    return next((each for each in entries(pod.spec, "volumes") if at(each, "name") == name), None)
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    for pod in pods(resource):
+        for path, container in pod.containers():
+            if not _is_tpu_server(container):
+                continue
+            cache = environment(container).get(VARIABLE)
+            if not isinstance(cache, str) or not cache:
+                yield f"{path}.env: {VARIABLE} must be a path on a lasting volume, got {cache!r}"
+                continue
+            if "://" in cache:
+                continue  # the engine writes to a bucket by itself
+            volume = _volume_of(pod, container, cache)
+            if volume is None:
+                yield f"{path}.volumeMounts: must hold {VARIABLE}, got none for {cache!r}"
+            elif not any(kind in volume for kind in _LASTING):
+                name = at(volume, "name")
+                yield f"{path}.volumeMounts: {VARIABLE} must outlive the pod, got volume {name!r}"
+
+
+RULE = Rule(
+    name="compile-cache",
+    description="A TPU server keeps its compiled programs on a volume that outlives the pod.",
+    applies=is_workload,
+    check=_check,
+)

@@ -1,0 +1,38 @@
+"""Upgrades and moves never take every replica of a model at once."""
+
+from collections.abc import Iterator
+
+from policies.reading import at, chips, is_kubernetes, pods, section
+from policies.rule import Config, Resource, StackRule
+
+_is_server = is_kubernetes("Deployment", "StatefulSet")
+_is_budget = is_kubernetes("PodDisruptionBudget")
+
+
+def _covers(budget: Resource, server: Resource) -> bool:
+    here = at(server.props, "metadata", "namespace") or "default"
+    if (at(budget.props, "metadata", "namespace") or "default") != here:
+        return False
+    wanted = section(budget.props, "spec", "selector", "matchLabels")
+    return bool(wanted) and any(
+        all(pod.labels.get(key) == value for key, value in wanted.items()) for pod in pods(server)
+    )
+
+
+def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
+    del config
+    budgets = [resource for resource in resources if _is_budget(resource)]
+    for server in resources:
+        if not _is_server(server) or not any(
+            chips(container) for pod in pods(server) for _, container in pod.containers()
+        ):
+            continue
+        if not any(_covers(budget, server) for budget in budgets):
+            yield server.urn, "metadata.labels: must match a PodDisruptionBudget, got none for it"
+
+
+STACK_RULE = StackRule(
+    name="disruption-budget",
+    description="Every server with accelerators is covered by a PodDisruptionBudget.",
+    check=_check,
+)

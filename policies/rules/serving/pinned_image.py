@@ -1,0 +1,49 @@
+"""Images are pinned: the same manifest always runs the same program."""
+
+import re
+from collections.abc import Iterator
+
+from policies.reading import at, is_workload, pods
+from policies.rule import Config, Resource, Rule
+
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+_TAG = re.compile(r":([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\Z")
+_EXACT = re.compile(r"\d+\.\d+|\d{8}|\b[0-9a-f]{7,40}\b")
+_FLOATING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head|stable)($|[-_.])", re.I)
+
+
+def floating(image: str) -> str | None:
+    """Say why an image reference is not pinned, or None where it is."""
+    if _DIGEST.search(image):
+        return None
+    tag = _TAG.search(image)
+    if tag is None:
+        return "has no tag"
+    if _FLOATING.search(tag.group(1)):
+        return f"has the moving tag {tag.group(1)!r}"
+    if not _EXACT.search(tag.group(1)):
+        return f"has the tag {tag.group(1)!r}, which is no exact version"
+    return None
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    for pod in pods(resource):
+        seen = False
+        for path, container in pod.containers():
+            seen = True
+            image = at(container, "image")
+            if not image:
+                yield f"{path}.image: must be set, got {image!r}"
+            elif reason := floating(str(image)):
+                yield f"{path}.image: must be an exact version or a digest, {image!r} {reason}"
+        if not seen:
+            yield f"{pod.at('spec.containers')}: must list containers, got none"
+
+
+RULE = Rule(
+    name="pinned-image",
+    description="Images are pinned to an exact version or a digest.",
+    applies=is_workload,
+    check=_check,
+)

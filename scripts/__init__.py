@@ -1,0 +1,1 @@
+"""The operators' program `gke-inference`: one file a subcommand, thin over tested modules."""

@@ -1,0 +1,180 @@
+"""`gke-inference bench`: measurements, each written to build/bench/ with its command."""
+
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from infra.growth import stack_with_models
+from scripts.bench_floor import floor_preview_seconds
+from scripts.console import CommandError, console
+from scripts.engine import Engine, stack_names
+from twin import clusters, daemon
+from twin.gke.context import ClusterContext, ClusterSpec
+from twin.gke.scale import check as check_scale
+from twin.paths import REPOSITORY, TwinPaths
+
+Row = dict[str, Any]
+_SCALES = ((100, 200), (1000, 2000))
+_GROWTH = (1, 10, 50)
+
+
+class Subject(StrEnum):
+    """What is measured."""
+
+    PREVIEW = "preview"
+    GROWTH = "growth"
+    SCALE = "scale"
+    SETUP = "setup"
+
+
+def _timed_preview(engine: Engine, stack: str, config: Path, folder: str) -> tuple[float, int]:
+    """Return wall seconds and the number of resources of one preview with the policies."""
+    environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
+    arguments = ["preview", "-s", stack, "--policy-pack", "policies", "--non-interactive"]
+    begun = time.monotonic()
+    answer = engine.run(
+        *arguments, "--config-file", str(config), "--json", capture=True, environment=environment
+    )
+    seconds = time.monotonic() - begun
+    if answer.returncode:
+        raise CommandError(f"{stack}: {answer.stderr[-800:]}{answer.stdout[-800:]}")
+    return seconds, sum(json.loads(answer.stdout)["changeSummary"].values())
+
+
+def _previews(engine: Engine, stack: str, config: Path, runs: int) -> tuple[float, int]:
+    """Return the median wall time and the number of resources of a stack's first preview."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
+        made = engine.run(
+            "stack", "init", stack, "--no-select", "--config-file", str(config),
+            capture=True, environment=environment,
+        )  # fmt: skip
+        if made.returncode:
+            raise CommandError(made.stderr.strip())
+        results = [_timed_preview(engine, stack, config, folder) for _ in range(runs)]
+    return statistics.median(seconds for seconds, _ in results), results[0][1]
+
+
+def bench_preview(engine: Engine, runs: int) -> list[Row]:
+    """Measure the preview of each stack with policies beside the engine's floor."""
+    rows: list[Row] = []
+    for stack in stack_names():
+        config = REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml"
+        seconds, resources = _previews(engine, stack, config, runs)
+        floor = statistics.median(floor_preview_seconds(engine, resources, runs))
+        rows.append(
+            {
+                "stack": stack,
+                "resources": resources,
+                "preview_s": round(seconds, 2),
+                "floor_s": round(floor, 2),
+                "ratio": round(seconds / floor, 2),
+            }
+        )
+        console.print(rows[-1])
+    return rows
+
+
+def bench_growth(engine: Engine, runs: int) -> list[Row]:
+    """Measure how a preview grows with the number of models."""
+    rows: list[Row] = []
+    for models in _GROWTH:
+        with tempfile.TemporaryDirectory() as folder:
+            config = Path(folder) / "Pulumi.growth.yaml"
+            config.write_text(yaml.safe_dump({"config": stack_with_models(models)}))
+            seconds, resources = _previews(engine, "growth", config, runs)
+        per_resource = 1000 * seconds / resources
+        rows.append(
+            {
+                "models": models,
+                "resources": resources,
+                "preview_s": round(seconds, 2),
+                "ms_per_resource": round(per_resource, 1),
+            }
+        )
+        console.print(rows[-1])
+    return rows
+
+
+def bench_scale(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure how long nodes and pods take to become Ready on a control plane of the twin."""
+    rows: list[Row] = []
+    zone = "us-central1-a"
+    spec = ClusterSpec("bench", "us-central1", "scale", (zone,), False, "", "scale")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = TwinPaths(Path(folder))
+        daemon.prepare(paths)
+        context = ClusterContext(paths, clusters.create(spec, paths).folder)
+        try:
+            for nodes, pods in _SCALES:
+                rows.append(dataclasses.asdict(check_scale(context, nodes, pods)))
+                console.print(rows[-1])
+        finally:
+            clusters.delete(spec.location, spec.name, paths)
+    return rows
+
+
+def bench_setup(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure the two commands of the README on a fresh clone with the tools cached."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(clone)], check=True)
+        inherited = {key: value for key, value in os.environ.items() if "PULUMI" not in key}
+        inherited.pop("GKE_INFERENCE_TWIN_DIR", None)
+        for what in ("up, fresh clone", "up, again", "down"):
+            begun = time.monotonic()
+            answer = subprocess.run(
+                ["make", what.split(",")[0]],
+                cwd=clone,
+                env=inherited,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if answer.returncode:
+                raise CommandError(f"make {what}: {answer.stdout[-800:]}{answer.stderr[-800:]}")
+            rows.append({"make": what, "wall_s": round(time.monotonic() - begun, 1)})
+            console.print(rows[-1])
+    return rows
+
+
+_MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
+    Subject.PREVIEW: bench_preview,
+    Subject.GROWTH: bench_growth,
+    Subject.SCALE: bench_scale,
+    Subject.SETUP: bench_setup,
+}
+
+
+def bench(
+    subject: Annotated[list[Subject] | None, typer.Argument(help="Default: all.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
+) -> None:
+    """Measure and write build/bench/SUBJECT.json."""
+    engine = Engine(TwinPaths.default())
+    folder = REPOSITORY / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in subject or list(Subject):
+        console.print(f"[bold]{one.value}[/bold]")
+        result = {
+            "date": date.today().isoformat(),
+            "command": f"gke-inference bench {one.value} --runs {runs}",
+            "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
+            f"{platform.python_version()}",
+            "rows": _MEASURES[one](engine, runs),
+        }
+        (folder / f"{one.value}.json").write_text(json.dumps(result, indent=1) + "\n")

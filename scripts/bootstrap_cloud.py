@@ -1,0 +1,172 @@
+"""The few calls of Google's REST APIs that preparing a project takes, with plain errors.
+
+CloudError
+├── NotFound
+└── ServiceDisabled
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+_TIMEOUT_SECONDS: Final = 60
+_PROPAGATION_TRIES: Final = 12
+_PROPAGATION_SECONDS: Final = 5.0
+_OPERATION_TRIES: Final = 150
+_OPERATION_SECONDS: Final = 2.0
+
+Json = dict[str, Any]
+
+
+class CloudError(Exception):
+    """A call that Google refused; one line, with what to do where that is known."""
+
+
+class NotFound(CloudError):
+    """What was asked for does not exist."""
+
+
+class ServiceDisabled(CloudError):
+    """The API that was called is not switched on in the project."""
+
+
+class Response(Protocol):
+    """What is used of an HTTP response."""
+
+    status_code: int
+    text: str
+
+    def json(self) -> Any:
+        """Return the body, parsed."""
+        ...
+
+
+class Session(Protocol):
+    """What sends a request with credentials, such as google-auth's `AuthorizedSession`."""
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Json | None,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Response:
+        """Send one request."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Google's REST APIs for one project.
+
+    `origin` replaces `https://` before the host of every address, for a server that stands in for
+    Google: `http://127.0.0.1:1234/` sends a call of IAM to `http://127.0.0.1:1234/iam.googleapis.com/v1/…`.
+    """
+
+    project: str
+    session: Session
+    origin: str = "https://"
+    sleep: Callable[[float], None] = time.sleep
+
+    def get(self, url: str, **params: str) -> Json:
+        """Return a resource. `url` starts with the host, such as `iam.googleapis.com/v1/…`.
+
+        Raises:
+            NotFound: There is none.
+            ServiceDisabled: Its API is off.
+            CloudError: Google refused otherwise.
+        """
+        return self._send("GET", url, None, params)
+
+    def query(self, url: str, body: Json) -> Json:
+        """Read with POST, as the policies of most APIs are read.
+
+        Raises:
+            NotFound: There is nothing to read.
+            ServiceDisabled: Its API is off.
+            CloudError: Google refused otherwise.
+        """
+        return self._send("POST", url, body, {})
+
+    def post(self, url: str, body: Json, **params: str) -> Json:
+        """Create or act; waits while a change made just before has not arrived everywhere.
+
+        Raises:
+            CloudError: Google refused.
+        """
+        return self._patiently("POST", url, body, params)
+
+    def patch(self, url: str, body: Json, **params: str) -> Json:
+        """Change a resource; waits as `post` does.
+
+        Raises:
+            CloudError: Google refused.
+        """
+        return self._patiently("PATCH", url, body, params)
+
+    def wait(self, host: str, operation: Json) -> Json:
+        """Wait for a long-running operation and return its response.
+
+        Raises:
+            CloudError: It failed, or takes longer than five minutes.
+        """
+        for _ in range(_OPERATION_TRIES):
+            if operation.get("done") or "name" not in operation:
+                break
+            self.sleep(_OPERATION_SECONDS)
+            operation = self.get(f"{host}/v1/{operation['name']}")
+        else:
+            raise CloudError(f"{operation['name']} takes longer than five minutes; run this again")
+        if "error" in operation:
+            raise _error(400, {"error": operation["error"]}, host)
+        return operation.get("response", {})
+
+    def _patiently(self, method: str, url: str, body: Json, params: Mapping[str, str]) -> Json:
+        for _ in range(_PROPAGATION_TRIES):
+            try:
+                return self._send(method, url, body, params)
+            except ServiceDisabled:
+                self.sleep(_PROPAGATION_SECONDS)  # a new API takes up to a minute to be seen
+            except CloudError as error:
+                if "does not exist" not in str(error):
+                    raise
+                self.sleep(_PROPAGATION_SECONDS)  # so does a new service account
+        return self._send(method, url, body, params)
+
+    def _send(self, method: str, url: str, body: Json | None, params: Mapping[str, str]) -> Json:
+        response = self.session.request(
+            method,
+            f"{self.origin}{url}",
+            json=body,
+            params=params or None,
+            headers={"x-goog-user-project": self.project},
+            timeout=_TIMEOUT_SECONDS,
+        )
+        try:
+            answer: Json = response.json() if response.text else {}
+        except ValueError:
+            answer = {"error": {"message": response.text[:200]}}
+        if response.status_code >= 400:
+            raise _error(response.status_code, answer, url)
+        return answer
+
+
+def _error(status: int, answer: Json, url: str) -> CloudError:
+    error: Json = answer.get("error", {})
+    details: list[Json] = error.get("details") or []
+    reasons = {str(detail.get("reason", "")) for detail in details}
+    message = " ".join(str(error.get("message", f"HTTP {status}")).split())
+    service = url.split("/", 1)[0]
+    if "SERVICE_DISABLED" in reasons:
+        return ServiceDisabled(f"{service} is not enabled in the project")
+    if "BILLING_DISABLED" in reasons or "billing" in message.lower():
+        return CloudError(f"billing is off: link a billing account to the project ({message})")
+    if status == 404:
+        return NotFound(f"{url} does not exist")
+    if status in {401, 403}:
+        return CloudError(f"no permission at {service}: {message}")
+    return CloudError(f"{service} answered {status}: {message}")

@@ -1,0 +1,52 @@
+"""`gke-inference down`: destroy what is on the twin, prove that nothing is left, stop the twin."""
+
+import shutil
+from typing import Annotated
+
+import typer
+
+from scripts.console import CommandError, console
+from scripts.engine import Engine
+from scripts.recover import recover
+from scripts.sweep import leftovers
+from twin import daemon, processes
+from twin.paths import TwinPaths
+
+
+def down(
+    force: Annotated[
+        bool, typer.Option(help="Throw the twin away without destroying its stacks first.")
+    ] = False,
+) -> None:
+    """Destroy every stack of the twin, sweep, end its processes and remove its files."""
+    paths = TwinPaths.default()
+    if not paths.root.exists():
+        console.print("There is no twin.")
+        return
+    if not force:
+        _destroy_stacks(paths)
+        left = leftovers(paths)
+        if left:
+            listing = "\n  ".join(left)
+            raise CommandError(f"destroyed, but the cloud still has:\n  {listing}")
+        console.print("Nothing is left in the cloud.")
+    daemon.shut_down(paths)
+    still = processes.running(paths)
+    if still:
+        raise CommandError(f"still running: {still}")
+    shutil.rmtree(paths.root)
+    console.print("The twin is gone.")
+
+
+def _destroy_stacks(paths: TwinPaths) -> None:
+    if not (paths.root / "pulumi-state").exists():
+        return
+    engine = Engine(paths)
+    for stack in engine.stacks():
+        engine.ensure_stack(stack)
+        if not engine.deployment(stack).get("resources"):
+            continue
+        daemon.repair(paths)
+        recover(engine, stack)
+        if engine.run("destroy", "--yes", "--skip-preview", "-s", stack).returncode:
+            raise CommandError(f"destroy of {stack} failed; see above. Run it again to go on")

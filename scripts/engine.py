@@ -1,0 +1,119 @@
+"""Runs the Pulumi CLI on the twin, and makes its stacks."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts.console import CommandError, console, ensure_tools
+from twin import daemon, processes
+from twin.environment import pulumi_environment
+from twin.paths import REPOSITORY, TwinPaths
+
+PROJECT = "gke-inference"
+
+
+def stack_names() -> list[str]:
+    """Return the stacks that have a file, in the order of their names."""
+    files = (REPOSITORY / "stacks").glob("Pulumi.*.yaml")
+    return sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
+
+
+def check_stack(name: str) -> None:
+    """Refuse a stack that has no file.
+
+    Raises:
+        CommandError: names the stacks there are.
+    """
+    if name not in stack_names():
+        raise CommandError(f"STACK: must be one of {', '.join(stack_names())}, got {name!r}")
+
+
+class Engine:
+    """The Pulumi CLI with the environment of one twin."""
+
+    def __init__(self, paths: TwinPaths, speed: float | None = None) -> None:
+        """Build missing tools and start the daemon.
+
+        Raises:
+            twin.toolchain.ToolError: a tool cannot be had.
+            twin.processes.ProcessError: the daemon did not start.
+        """
+        ensure_tools()
+        self.paths = paths
+        self.environment = pulumi_environment(paths, daemon.ensure(paths, speed))
+
+    def run(
+        self,
+        *arguments: str,
+        capture: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `pulumi` in the repository; its output is the user's unless `capture`."""
+        return subprocess.run(
+            ["pulumi", *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, **self.environment, **(environment or {})},
+            text=True,
+            capture_output=capture,
+            check=False,
+        )
+
+    def query(self, *arguments: str) -> Any:
+        """Run `pulumi` and return its JSON answer.
+
+        Raises:
+            CommandError: it failed, with what it said.
+        """
+        answer = self.run(*arguments, capture=True)
+        if answer.returncode:
+            raise CommandError(answer.stderr.strip() or answer.stdout.strip())
+        return json.loads(answer.stdout)
+
+    def ensure_stack(self, name: str) -> None:
+        """Make the stack if it is not there, and clear what a dead run left.
+
+        Raises:
+            CommandError: the stack has no file, or the CLI refuses.
+        """
+        check_stack(name)
+        if not self._has_state(name):
+            made = self.run("stack", "init", name, "--non-interactive", "--no-select", capture=True)
+            if made.returncode and "already exists" not in made.stderr:
+                raise CommandError(made.stderr.strip())
+        self._clear_locks(name)
+
+    def _state(self, name: str) -> Path:
+        return self.paths.root / "pulumi-state" / ".pulumi" / "stacks" / PROJECT / f"{name}.json"
+
+    def _has_state(self, name: str) -> bool:
+        return self._state(name).exists()
+
+    def _clear_locks(self, name: str) -> None:
+        """Remove the lock of an engine that was killed; one that lives is left alone."""
+        folder = self.paths.root / "pulumi-state" / ".pulumi" / "locks" / "organization"
+        for file in (folder / PROJECT / name).glob("*.json"):
+            lock: dict[str, Any] = json.loads(file.read_text())
+            pid = int(lock.get("pid", 0))
+            if lock.get("hostname") == socket.gethostname() and processes.started_at(pid) is None:
+                file.unlink()
+                console.print(f"Cleared the lock of an interrupted run (process {pid}).")
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        """Return the stack's state: `resources` and `pending_operations`, both perhaps empty."""
+        if not self._has_state(name):
+            return {}
+        exported = self.query("stack", "export", "-s", name)
+        return exported.get("deployment") or {}
+
+    def outputs(self, name: str) -> dict[str, Any]:
+        """Return the stack's outputs."""
+        return self.query("stack", "output", "--json", "-s", name)
+
+    def stacks(self) -> list[str]:
+        """Return the stacks this twin has state of."""
+        folder = self.paths.root / "pulumi-state" / ".pulumi" / "stacks" / PROJECT
+        return sorted(file.stem for file in folder.glob("*.json"))

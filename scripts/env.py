@@ -1,0 +1,13 @@
+"""`gke-inference env`: the environment in which plain `pulumi` works on the twin."""
+
+import shlex
+
+from scripts.engine import Engine
+from twin.paths import TwinPaths
+
+
+def env() -> None:
+    """Print shell exports: after `eval "$(gke-inference env)"` plain `pulumi` works on the twin."""
+    engine = Engine(TwinPaths.default())
+    for name, value in engine.environment.items():
+        print(f"export {name}={shlex.quote(value)}")

@@ -1,0 +1,116 @@
+"""What runs where: the engine pods of the twin's clusters, their rung and what it costs an hour."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gke_inference.accelerators import Accelerator, accelerator, accelerator_names
+from gke_inference.prices import price
+from twin import clusters
+from twin.gke.context import ClusterSpec
+from twin.kube import Kube, KubeError
+from twin.paths import TwinPaths
+
+COMPONENT_LABEL = "app.kubernetes.io/component"
+MODEL_LABEL = "app.kubernetes.io/name"
+_ENGINE = "model-server"
+_TPU, _GPU = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One replica and the node under it."""
+
+    model: str
+    cluster: str
+    pod: str
+    state: str
+    """`ready`, or why it is not."""
+    rung: str
+    """Accelerator, shape and provisioning; empty while there is no node."""
+    zone: str
+    usd_per_hour: float | None
+    """List price of the node; None where the price table has none."""
+    is_lower_bound: bool
+    """Whether the price holds the accelerators alone, because the host's is not known."""
+
+
+def _accelerator_of(labels: dict[str, str]) -> Accelerator | None:
+    wanted = labels.get(_TPU) or labels.get(_GPU)
+    for name in accelerator_names():
+        found = accelerator(name)
+        if found.gke_type == wanted:
+            return found
+    return None
+
+
+def _provisioning(labels: dict[str, str]) -> str:
+    if labels.get("cloud.google.com/gke-spot") == "true":
+        return "spot"
+    if labels.get("cloud.google.com/gke-flex-start") == "true":
+        return "flex-start"
+    return "reservation" if labels.get("cloud.google.com/reservation-name") else "on-demand"
+
+
+def _state(pod: dict[str, Any]) -> str:
+    status: dict[str, Any] = pod.get("status", {})
+    if pod["metadata"].get("deletionTimestamp"):
+        return "ending"
+    conditions = {item["type"]: item for item in status.get("conditions", [])}
+    if conditions.get("Ready", {}).get("status") == "True":
+        return "ready"
+    if conditions.get("PodScheduled", {}).get("status") == "False":
+        return "waits for a node"
+    for container in status.get("containerStatuses", []):
+        if waiting := container.get("state", {}).get("waiting"):
+            return str(waiting.get("reason", "waiting"))
+    return str(status.get("phase", "")).lower() or "unknown"
+
+
+def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) -> Placement:
+    labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
+    chip = _accelerator_of(labels)
+    rung, cost, at_least = "", None, False
+    if chip is not None:
+        provisioning = _provisioning(labels)
+        machine = labels["node.kubernetes.io/instance-type"]
+        shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
+        rung = f"{chip.name} {shape} {provisioning}"
+        found = price(
+            chip.name,
+            cluster.region,
+            provisioning,
+            machine_type=machine,
+            allow_lower_bound=True,
+        )
+        cost = found.usd_per_hour if found else None
+        at_least = found is not None and found.is_lower_bound
+    return Placement(
+        model=pod["metadata"]["labels"].get(MODEL_LABEL, ""),
+        cluster=cluster.name,
+        pod=pod["metadata"]["name"],
+        state=_state(pod),
+        rung=rung,
+        zone=labels.get("topology.kubernetes.io/zone", ""),
+        usd_per_hour=cost,
+        is_lower_bound=at_least,
+    )
+
+
+def placements(paths: TwinPaths) -> list[Placement]:
+    """Return every engine pod of the twin's clusters, by model, cluster and name.
+
+    Raises:
+        KubeError: a cluster does not answer.
+    """
+    found: list[Placement] = []
+    for folder in clusters.folders(paths):
+        spec = ClusterSpec.load(folder)
+        kube = Kube(clusters.handle(spec.location, spec.name, paths).kubeconfig)
+        nodes = {node["metadata"]["name"]: node for node in kube.list("/api/v1/nodes")}
+        for pod in kube.list("/api/v1/pods", label_selector=f"{COMPONENT_LABEL}={_ENGINE}"):
+            node = nodes.get(pod["spec"].get("nodeName", ""), {})
+            found.append(_placement(spec, pod, node))
+    return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
+
+
+__all__ = ["KubeError", "Placement", "placements"]

@@ -1,0 +1,112 @@
+"""Plays a scenario on the running platform while a client keeps asking."""
+
+import threading
+import time
+from pathlib import Path
+
+from scripts.ask import stream_chat
+from scripts.console import CommandError, console
+from scripts.placements import placements
+from twin.events import Events
+from twin.gke import scenario as scenarios
+from twin.paths import TwinPaths
+from twin.rules import Rules
+from twin.timeline import table
+
+_ASK_SECONDS = 0.25
+_SETTLE_SECONDS = 120
+_QUIET_SECONDS = 6
+
+
+def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
+    """Return a scenario, ready to be played.
+
+    Raises:
+        CommandError: there is none of that name, or its file is wrong.
+    """
+    try:
+        return scenarios.ScenarioRunner(paths, scenarios.find(name))
+    except scenarios.ScenarioError as error:
+        known = ", ".join(scenarios.names())
+        raise CommandError(f"SCENARIO: {error}; those that come with the twin: {known}") from error
+
+
+class Client(threading.Thread):
+    """Asks one model again and again and counts what comes back."""
+
+    def __init__(self, endpoint: str, model: str, events: Events) -> None:
+        super().__init__(name="client", daemon=True)
+        self._endpoint, self._model, self._events = endpoint, model, events
+        self._stop_asking = threading.Event()
+        self.answered = 0
+        self.refused = 0
+        self.longest_gap_seconds = 0.0
+
+    def run(self) -> None:
+        """Ask until `finish` is called."""
+        last = time.monotonic()
+        while not self._stop_asking.wait(_ASK_SECONDS):
+            try:
+                answer = stream_chat(self._endpoint, self._model, "Are you there?", max_tokens=4)
+            except CommandError as error:
+                self.refused += 1
+                self._events.emit("answer.refused", self._model, str(error)[:200])
+                continue
+            self.answered += 1
+            now = time.monotonic()
+            self.longest_gap_seconds = max(self.longest_gap_seconds, now - last)
+            last = now
+            self._events.emit("answer.ok", answer.served_by or self._model, self._model)
+
+    def finish(self) -> None:
+        """Stop asking and wait for the last answer."""
+        self._stop_asking.set()
+        self.join(timeout=70)
+
+
+def _settle(paths: TwinPaths) -> None:
+    """Wait until nothing has changed for a while: pods and nodes are where they will stay."""
+    until = time.monotonic() + _SETTLE_SECONDS
+    before, since = None, time.monotonic()
+    while time.monotonic() < until:
+        now = placements(paths)
+        if now != before or any(one.state == "ending" for one in now):
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since > _QUIET_SECONDS:
+            return
+        time.sleep(0.5)
+
+
+def play(
+    runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
+) -> None:
+    """Play a scenario, asking a model all the while; print the timeline and draw it.
+
+    Raises:
+        CommandError: a step's condition was waited for in vain.
+    """
+    from twin.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
+
+    events = Events(paths.events_file)
+    begun = time.time()
+    console.print(f"\n[bold]{runner.scenario.name}[/bold]: {runner.scenario.description.strip()}")
+    client = Client(endpoint, model, events)
+    client.start()
+    try:
+        finished = runner.run(lambda step: console.print(f"  → {step.title}"))
+        _settle(paths)
+    finally:
+        client.finish()
+    happened = events.read(since=begun)
+    speed = Rules.of(paths).speed
+    console.print(table(happened, speed))
+    drawing = folder / "timeline.svg"
+    save(happened, speed, drawing, title=runner.scenario.name)
+    console.print(
+        f"Client: {client.answered} answered, {client.refused} refused; longest wait for an answer "
+        f"{client.longest_gap_seconds:.1f} s ({client.longest_gap_seconds * speed / 60:.0f} min on "
+        "Google's clock)"
+    )
+    console.print(f"Timeline build/{folder.name}/timeline.svg")
+    if not finished:
+        raise CommandError(f"{runner.scenario.name}: a step waited in vain; see the timeline")

@@ -1,0 +1,71 @@
+"""`gke-inference status`: what runs where, on which rung, at what price."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from scripts.console import CommandError, console
+from scripts.engine import Engine
+from scripts.placements import Placement, placements
+from twin import daemon
+from twin.kube import KubeError
+from twin.paths import TwinPaths
+
+
+def chat_model(outputs: dict[str, Any]) -> str:
+    """Return the first model of a stack that generates text.
+
+    Raises:
+        CommandError: there is none.
+    """
+    for name, facts in outputs["models"].items():
+        if facts.get("task", "generate") == "generate":
+            return name
+    raise CommandError("the stack has no model that generates text")
+
+
+def _table(found: list[Placement]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("MODEL", "CLUSTER", "REPLICA", "STATE", "RUNG", "ZONE"):
+        table.add_column(column)
+    table.add_column("$/H", justify="right")
+    for one in found:
+        sign = "≥ " if one.is_lower_bound else ""
+        cost = "" if one.usd_per_hour is None else f"{sign}{one.usd_per_hour:.2f}"
+        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost or "?")
+    return table
+
+
+def print_status(paths: TwinPaths, outputs: dict[str, Any]) -> None:
+    """Print the replicas of a stack with their rung and price, and what they cost together.
+
+    Raises:
+        CommandError: a cluster does not answer.
+    """
+    try:
+        found = placements(paths)
+    except KubeError as error:
+        raise CommandError(f"a cluster of the twin does not answer: {error.message}") from error
+    console.print(_table(found))
+    total = sum(one.usd_per_hour or 0.0 for one in found)
+    unpriced = sum(1 for one in found if one.rung and one.usd_per_hour is None)
+    note = f", {unpriced} without a price in the table" if unpriced else ""
+    sign = "at least " if any(one.is_lower_bound for one in found) else ""
+    console.print(f"Accelerator nodes at list price: {sign}${total:.2f} an hour{note}\n")
+    del outputs
+
+
+def status(
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
+        "local"
+    ),
+) -> None:
+    """Show the replicas of a stack on the twin: where, on which rung, at what price an hour."""
+    paths = TwinPaths.default()
+    if daemon.ports(paths) is None:
+        raise CommandError("the twin does not run: start it with make up")
+    engine = Engine(paths)
+    outputs = engine.outputs(stack)
+    print_status(paths, outputs)
+    console.print(f"Gateway  {outputs['endpoint']}")

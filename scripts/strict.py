@@ -1,0 +1,79 @@
+"""Puts rendered files to the checks of a real API server and of the gcp provider."""
+
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from twin import clusters, daemon
+from twin.cloud.validate import validate_inputs
+from twin.gke.context import ClusterSpec
+from twin.kube import Kube, KubeError
+from twin.paths import TwinPaths
+
+_NAMESPACE = ("v1", "Namespace")
+
+
+def check_objects(kube: Kube, objects: list[dict[str, Any]]) -> list[str]:
+    """Return what an API server refuses of some objects; only their namespaces are stored.
+
+    Args:
+        kube: a server that has GKE's kinds.
+        objects: of one cluster.
+    """
+
+    def namespaced(obj: dict[str, Any]) -> bool:
+        return (obj["apiVersion"], obj["kind"]) != _NAMESPACE
+
+    def refusal(obj: dict[str, Any]) -> str | None:
+        try:
+            kube.apply(obj, manager="strict", dry_run=namespaced(obj))
+        except KubeError as error:
+            return f"{obj['kind']} {obj['metadata']['name']}: {error.message}"
+        return None
+
+    ordered = sorted(objects, key=namespaced)
+    first = [obj for obj in ordered if not namespaced(obj)]
+    rest = [obj for obj in ordered if namespaced(obj)]
+    with ThreadPoolExecutor(8) as pool:
+        refused = [refusal(obj) for obj in first] + list(pool.map(refusal, rest))
+    return [line for line in refused if line]
+
+
+def check_resources(resources: list[dict[str, Any]]) -> list[str]:
+    """Return what the gcp provider refuses of some resources' inputs."""
+    return [
+        f"{state['urn'].rsplit('::', 1)[1]} ({state['type']}): {failure}"
+        for state in resources
+        if state["type"].startswith("gcp:")
+        for failure in validate_inputs(state["type"], state["inputs"])
+    ]
+
+
+def check_folder(folder: Path) -> list[str]:
+    """Return every refusal of what `render` wrote into a folder."""
+    problems = check_resources(json.loads((folder / "resources.json").read_text()))
+    with tempfile.TemporaryDirectory(prefix="strict-") as temporary:
+        paths = TwinPaths(Path(temporary))
+        daemon.prepare(paths)
+        for cluster in sorted((folder / "manifests").iterdir()):
+            objects = [yaml.safe_load(file.read_text()) for file in sorted(cluster.rglob("*.yaml"))]
+            spec = ClusterSpec(
+                project="strict",
+                location="us-central1",
+                name=cluster.name,
+                zones=("us-central1-a",),
+                autopilot=False,
+                version="",
+                uid="strict",
+            )
+            handle = clusters.create(spec, paths)
+            try:
+                refused = check_objects(Kube(handle.kubeconfig), objects)
+            finally:
+                clusters.delete(spec.location, spec.name, paths)
+            problems += [f"{cluster.name}: {line}" for line in refused]
+    return problems

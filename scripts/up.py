@@ -1,0 +1,71 @@
+"""`gke-inference up`: the whole platform on the twin, ended by an answer through its gateway."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts import status as status_command
+from scripts.ask import models, wait_for_answer
+from scripts.console import CommandError, console, step
+from scripts.engine import Engine
+from scripts.recover import recover
+from scripts.scenario import load_scenario, play
+from twin import daemon
+from twin.paths import REPOSITORY, TwinPaths
+from twin.rules import DEFAULT_SPEED, Rules
+
+_ANSWER_SECONDS = 120
+_PROMPT = "Say in one sentence what an inference gateway is for."
+
+
+def _output_folder(stack: str) -> Path:
+    folder = REPOSITORY / "build" / stack
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def up(
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
+        "local"
+    ),
+    scenario: Annotated[
+        str, typer.Option(help="What happens to capacity afterwards: twin/scenarios/NAME.yaml.")
+    ] = "",
+    speed: Annotated[
+        float, typer.Option(help="How much faster than Google's the twin's clock runs.")
+    ] = DEFAULT_SPEED,
+) -> None:
+    """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
+    begun = time.monotonic()
+    paths = TwinPaths.default()
+    planned = load_scenario(scenario, paths) if scenario else None
+    engine = Engine(paths, speed)
+    engine.ensure_stack(stack)
+    restarted = daemon.repair(paths)
+    if restarted:
+        console.print(f"Started again: {', '.join(restarted)}.")
+    recover(engine, stack)
+    if planned is not None:
+        planned.prepare()
+    factor = Rules.of(paths).speed
+    console.print(f"The twin's clock runs {factor:g} times faster than Google's.")
+    if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
+        raise CommandError(f"up of {stack} failed; see above. Run it again to go on")
+    outputs = engine.outputs(stack)
+    endpoint: str = outputs["endpoint"]
+    with step("Waiting for an answer through the gateway"):
+        model = status_command.chat_model(outputs)
+        answer = wait_for_answer(endpoint, model, _PROMPT, _ANSWER_SECONDS)
+    listed = models(endpoint)
+    folder = _output_folder(stack)
+    (folder / "endpoint").write_text(endpoint + "\n")
+    console.print(f"\n[bold]{model}[/bold] [dim]({answer.served_by})[/dim]: {answer.text.strip()}")
+    console.print(f"[dim]first token after {answer.first_token_seconds * 1000:.0f} ms[/dim]\n")
+    status_command.print_status(paths, outputs)
+    console.print(f"Gateway  {endpoint}  (also in build/{stack}/endpoint)")
+    console.print(f"Models   {', '.join(listed)}")
+    console.print(f"Took     {time.monotonic() - begun:.1f} s")
+    if planned is not None:
+        play(planned, paths, endpoint, model, folder)

@@ -1,0 +1,25 @@
+"""What enforces network policies."""
+
+import pytest
+
+from policies.rules.network.dataplane import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected"),
+    [
+        ("gcp:container/cluster:Cluster", {"datapathProvider": "ADVANCED_DATAPATH"}, None),
+        (
+            "gcp:container/cluster:Cluster",
+            {"datapathProvider": "LEGACY_DATAPATH"},
+            "LEGACY_DATAPATH",
+        ),
+        ("gcp:container/cluster:Cluster", {}, "datapathProvider"),
+        ("gcp:container/cluster:Cluster", {"enableAutopilot": True}, None),
+        ("gcp:container/cluster:Cluster", {"datapathProvider": UNKNOWN}, "unknown"),
+    ],
+)
+def test_dataplane_is_judged(judge, check, resource_type, props, expected):
+    check(judge(RULE, resource_type, props), expected)

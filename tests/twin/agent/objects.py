@@ -1,0 +1,74 @@
+"""Nodes and pods for the agent's tests."""
+
+from typing import Any
+
+JsonObject = dict[str, Any]
+PROBES = {
+    "startupProbe": {
+        "httpGet": {"path": "/health", "port": "http"},
+        "periodSeconds": 10,
+        "failureThreshold": 60,
+    },
+    "readinessProbe": {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 5},
+    "livenessProbe": {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10},
+}
+SERVE = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+
+
+def node(name: str, kind: str, chips: int) -> JsonObject:
+    labels = {"kubernetes.io/hostname": name, "test/kind": kind}
+    resources = {"cpu": "64", "memory": "400Gi", "pods": "110"}
+    if kind == "tpu":
+        labels |= {
+            "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+            "cloud.google.com/gke-tpu-topology": "2x2",
+        }
+        resources["google.com/tpu"] = str(chips)
+    elif kind == "gpu":
+        labels["cloud.google.com/gke-accelerator"] = "nvidia-l4"
+        resources["nvidia.com/gpu"] = str(chips)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+        "status": {"capacity": resources, "allocatable": resources},
+    }
+
+
+def engine(
+    args: list[str] | None = None, kind: str = "gpu", name: str = "vllm", **more: Any
+) -> JsonObject:
+    image = {"gpu": "vllm/vllm-openai:v0.22.0", "tpu": "vllm/vllm-tpu:v0.12.0"}[kind]
+    return {
+        "name": name,
+        "image": image,
+        "command": SERVE,
+        "args": args or ["--model=/models/llama-3.1-8b", "--max-model-len=4096"],
+        "ports": [{"name": f"http{'' if name == 'vllm' else '-' + kind}", "containerPort": 8000}],
+        **(PROBES if name == "vllm" else {}),
+        **more,
+    }
+
+
+def pod(name: str, *containers: JsonObject, kind: str = "gpu", **spec: Any) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "engine"}},
+        "spec": {
+            "containers": list(containers),
+            "nodeSelector": {"test/kind": kind},
+            "terminationGracePeriodSeconds": 10,
+            **spec,
+        },
+    }
+
+
+def condition(obj: JsonObject, kind: str) -> str:
+    """Return the status of a condition; empty where there is none."""
+    found = {c["type"]: c["status"] for c in obj.get("status", {}).get("conditions", [])}
+    return found.get(kind, "")

@@ -1,0 +1,265 @@
+"""Nodes for pods: pools, compute classes, stock-outs, preemption, migration."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.needs_tools
+
+L4 = {"machineType": "g2-standard-12", "gpu": {"type": "nvidia-l4", "count": 1}}
+V6E = {"tpu": {"type": "tpu-v6e-slice", "count": 4, "topology": "2x2"}}
+SPOT_TAINT = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
+
+
+def compute_class(name, *rules, **spec):
+    return {
+        "apiVersion": "cloud.google.com/v1",
+        "kind": "ComputeClass",
+        "metadata": {"name": name},
+        "spec": {
+            "whenUnsatisfiable": "DoNotScaleUp",
+            "nodePoolAutoCreation": {"enabled": True},
+            "autoscalingPolicy": {"consolidationDelayMinutes": 1},
+            "priorities": list(rules),
+            **spec,
+        },
+    }
+
+
+def workload(name, replicas=1, resource="nvidia.com/gpu", amount="1", **spec):
+    container = {
+        "name": "c",
+        "image": "x",
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {resource: amount}},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "nodeSelector": {"cloud.google.com/compute-class": name},
+                    "tolerations": [SPOT_TAINT],
+                    "containers": [container],
+                    **spec,
+                },
+            },
+        },
+    }
+
+
+def rungs(nodes):
+    return sorted(node["metadata"]["annotations"]["gke-inference.dev/rung"] for node in nodes)
+
+
+def pool_file(cluster, name):
+    return cluster.ctx.dir / "pools" / f"{name}.json"
+
+
+def write_pool(cluster, name, zones=("us-central1-a", "us-central1-b"), **inputs):
+    pool_file(cluster, name).write_text(
+        json.dumps({"name": name, "zones": list(zones), "inputs": inputs})
+    )
+
+
+def status(cluster, name):
+    file = cluster.ctx.dir / "pools" / f"{name}.status.json"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def remove_pool(cluster, name):
+    pool_file(cluster, name).unlink()
+    cluster.until(lambda: not status(cluster, name), f"pool {name} gone")
+    assert not cluster.nodes(**{"cloud.google.com/gke-nodepool": name})
+
+
+def test_a_pool_gets_its_nodes_and_takes_them_with_it(cluster):
+    write_pool(cluster, "system", nodeCount=1, nodeConfig={"machineType": "e2-standard-4"})
+    cluster.until(lambda: status(cluster, "system").get("ready") == 2, "two nodes ready")
+    nodes = cluster.nodes(**{"cloud.google.com/gke-nodepool": "system"})
+    zones = {node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes}
+    assert zones == {"us-central1-a", "us-central1-b"}
+    remove_pool(cluster, "system")
+
+
+def test_a_pool_the_world_has_nothing_for_says_so(cluster):
+    cluster.world(stock=[{"zone": "*", "accelerator": "nvidia-l4", "chips": 0}])
+    write_pool(cluster, "l4", nodeCount=1, nodeConfig={"machineType": "g2-standard-12"})
+    error = cluster.until(lambda: status(cluster, "l4").get("error"), "an error")
+    assert error.startswith("GCE_STOCKOUT")
+    cluster.world()
+    cluster.until(lambda: status(cluster, "l4").get("ready") == 2, "nodes once there is capacity")
+    remove_pool(cluster, "l4")
+
+
+def test_a_stock_out_leads_to_the_next_rung(cluster):
+    reservation = {"affinity": "Specific", "specific": [{"name": "r", "zones": ["us-central1-a"]}]}
+    line = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "reservation"}
+    cluster.world(stock=[{**line, "reservation": "r", "chips": 1}])
+    cluster.apply(
+        compute_class("fall", {**L4, "reservations": reservation}, L4), workload("fall", 2)
+    )
+    cluster.until(lambda: len(cluster.running("fall")) == 2, "both replicas")
+    assert rungs(cluster.nodes_of("fall")) == ["0", "1"]
+    requested = [event for event in cluster.ctx.events.read() if event["kind"] == "node.requested"]
+    assert len([event for event in requested if event["compute_class"] == "fall"]) == 2
+    assert {"TriggeredScaleUp", "FailedScaleUp"} <= cluster.reasons("fall")
+    assert {"rung.chosen", "rung.stockout", "rung.cooldown", "pod.pending"} <= set(cluster.kinds())
+    cluster.remove("fall")
+
+
+def test_a_pod_no_rung_can_hold_is_told_why(cluster):
+    cluster.world()
+    cluster.apply(compute_class("small", L4), workload("small", amount="2"))
+    cluster.until(lambda: "NotTriggerScaleUp" in cluster.reasons("small"), "an event")
+    assert cluster.nodes_of("small") == []
+    cluster.remove("small")
+
+
+def test_a_multi_host_slice_comes_and_goes_as_a_whole(cluster):
+    cluster.world()
+    slice_rule = {"tpu": {"type": "tpu-v6e-slice", "count": 4, "topology": "4x4"}}
+    cluster.apply(compute_class("slice", slice_rule), workload("slice", 4, "google.com/tpu", "4"))
+    cluster.until(lambda: len(cluster.running("slice")) == 4, "four hosts serve")
+    nodes = cluster.nodes_of("slice")
+    assert len(nodes) == 4
+    assert len({n["metadata"]["labels"]["cloud.google.com/gke-nodepool"] for n in nodes}) == 1
+    cluster.remove("slice")
+
+
+def test_a_preempted_spot_node_goes_and_its_work_moves_to_the_next_rung(cluster):
+    cluster.world()
+    cluster.apply(compute_class("spot", {**L4, "spot": True}, L4), workload("spot"))
+    cluster.until(lambda: cluster.running("spot"), "the replica")
+    assert rungs(cluster.nodes_of("spot")) == ["0"]
+    gone = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "spot", "chips": 0}
+    cluster.world(stock=[gone])
+
+    def moved():
+        return cluster.running("spot") and rungs(cluster.nodes_of("spot")) == ["1"]
+
+    cluster.until(moved, "the replica on the second rung")
+    assert "node.notice" in cluster.kinds()
+    cluster.world()
+    cluster.remove("spot")
+
+
+def test_work_moves_back_when_the_better_rung_has_capacity_again(cluster):
+    line = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "on-demand"}
+    cluster.world(stock=[{**line, "chips": 0}])
+    migration = {"activeMigration": {"optimizeRulePriority": True}}
+    cluster.apply(compute_class("back", L4, {**L4, "spot": True}, **migration), workload("back"))
+    cluster.until(lambda: cluster.running("back"), "the replica on spot")
+    assert rungs(cluster.nodes_of("back")) == ["1"]
+    cluster.world()
+
+    def moved():
+        return cluster.running("back") and rungs(cluster.nodes_of("back")) == ["0"]
+
+    cluster.until(moved, "the replica on demand")
+    cluster.remove("back")
+
+
+def test_flex_start_waits_in_the_queue_and_then_gives_up(cluster):
+    flex = {**L4, "flexStart": {"enabled": True}, "capacityCheckWaitTimeSeconds": 300}
+    line = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "flex-start"}
+    cluster.world(stock=[{**line, "chips": 0}])
+    cluster.apply(compute_class("flex", flex, L4), workload("flex"))
+    cluster.until(lambda: cluster.running("flex"), "the replica")
+    assert rungs(cluster.nodes_of("flex")) == ["1"]
+    cluster.world()
+    cluster.remove("flex")
+
+
+def test_a_class_of_hand_made_pools_grows_the_first_that_can(cluster):
+    cluster.world(stock=[{"zone": "*", "accelerator": "tpu-v6e", "chips": 0}])
+    label = {"cloud.google.com/compute-class": "dual"}
+    for name, kind in (("dual-tpu", "ct6e-standard-4t"), ("dual-gpu", "g2-standard-12")):
+        config = {"machineType": kind, "labels": label}
+        scaling = {"minNodeCount": 0, "maxNodeCount": 2}
+        write_pool(cluster, name, nodeConfig=config, autoscaling=scaling)
+    exists = [{"key": key, "operator": "Exists"} for key in ("google.com/tpu", "nvidia.com/gpu")]
+    both = workload("dual", resource="cpu", amount="1")
+    both["spec"]["template"]["spec"]["tolerations"] = exists
+    cluster.apply(
+        compute_class("dual", {"nodepools": ["dual-tpu"]}, {"nodepools": ["dual-gpu"]}), both
+    )
+    cluster.until(lambda: cluster.running("dual"), "the replica")
+    [node] = cluster.nodes_of("dual")
+    assert node["metadata"]["labels"]["cloud.google.com/gke-nodepool"] == "dual-gpu"
+    path = "/apis/cloud.google.com/v1/computeclasses/dual"
+    [condition] = cluster.kube.get(path)["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Health", "True")
+    cluster.world()
+    cluster.remove("dual")
+    remove_pool(cluster, "dual-tpu")
+    remove_pool(cluster, "dual-gpu")
+
+
+def test_a_zone_that_is_lost_takes_its_nodes_and_work_goes_elsewhere(cluster):
+    cluster.world()
+    cluster.apply(compute_class("zone", L4), workload("zone"))
+    cluster.until(lambda: cluster.running("zone"), "the replica")
+
+    def zones():
+        return {
+            node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+            for node in cluster.nodes_of("zone")
+        }
+
+    assert zones() == {"us-central1-a"}
+    cluster.world(outages=["*-a"])
+    cluster.until(
+        lambda: cluster.running("zone") and zones() == {"us-central1-b"}, "the other zone"
+    )
+    cluster.world()
+    cluster.remove("zone")
+
+
+def test_controllers_that_were_restarted_carry_on(cluster):
+    cluster.world()
+    cluster.apply(compute_class("again", L4), workload("again"))
+    cluster.until(lambda: cluster.running("again"), "the replica")
+    cluster.stop()
+    cluster.apply(workload("again", 2))
+    cluster.start()
+    cluster.until(lambda: len(cluster.running("again")) == 2, "the second replica")
+    cluster.remove("again")
+
+
+def test_the_autoscaler_sees_pending_pods_as_an_external_metric(cluster):
+    expression = (
+        'sum(kube_pod_status_phase{phase="Pending",namespace="default",pod=~"unplaced-.*"})'
+    )
+    rule = {
+        "record": "gke_inference:unplaced_replicas",
+        "expr": expression,
+        "labels": {"model": "m"},
+    }
+    rules = {
+        "apiVersion": "monitoring.googleapis.com/v1",
+        "kind": "Rules",
+        "metadata": {"name": "unplaced", "namespace": "default"},
+        "spec": {"groups": [{"name": "g", "interval": "15s", "rules": [rule]}]},
+    }
+    cluster.world(stock=[{"zone": "*", "accelerator": "nvidia-l4", "chips": 0}])
+    cluster.apply(rules, compute_class("unplaced", L4), workload("unplaced", 3))
+    metric = "prometheus.googleapis.com%7Cgke_inference:unplaced_replicas%7Cgauge"
+    path = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/default/{metric}"
+
+    def value():
+        try:
+            items = cluster.kube.get(path, labelSelector="metric.labels.model=m")["items"]
+        except Exception:  # noqa: BLE001 - the aggregated API takes a moment to be there
+            return None
+        return items and items[0]["value"]
+
+    cluster.until(lambda: value() == "3", "three unplaced replicas")
+    assert cluster.kube.get(path, labelSelector="metric.labels.model=other")["items"] == []
+    cluster.world()
+    cluster.until(lambda: value() == "0", "none unplaced")
+    cluster.remove("unplaced")

@@ -1,0 +1,29 @@
+import runpy
+from pathlib import Path
+
+import pulumi
+import yaml
+
+FOLDER = Path(__file__).parents[3] / "docs" / "examples" / "import-components"
+
+
+def test_a_program_outside_the_repository_builds_a_cluster_a_class_and_a_bucket(recorder):
+    pulumi.runtime.set_all_config({"gke-inference:project": "acme"})
+
+    def program():
+        runpy.run_path(str(FOLDER / "__main__.py"))
+
+    recorder.run(program)
+    counts = recorder.counts()
+    assert counts["Cluster"] == 1
+    assert counts["Bucket"] == 1
+    assert counts["ComputeClass"] == 2  # the component and the object in the cluster
+    assert recorder.one("gcp:storage/bucket:Bucket").inputs["name"] == "acme-weights"
+    class_object = recorder.one("kubernetes:cloud.google.com/v1:ComputeClass")
+    assert "cluster" in class_object.provider
+
+
+def test_the_example_is_a_project_of_its_own():
+    project = yaml.safe_load((FOLDER / "Pulumi.yaml").read_text())
+    assert project["runtime"]["name"] == "python"
+    assert "gke-inference-components" in (FOLDER / "requirements.txt").read_text()

@@ -1,0 +1,99 @@
+import pulumi
+import pytest
+
+from gke_inference.autoscaling import Autoscaling, AutoscalingArgs
+
+TYPE = "kubernetes:autoscaling/v2:HorizontalPodAutoscaler"
+QUEUE = "prometheus.googleapis.com|vllm:num_requests_waiting|gauge"
+KV_CACHE = "prometheus.googleapis.com|vllm:kv_cache_usage_perc|gauge"
+UNPLACED = "prometheus.googleapis.com|gke_inference:unplaced_replicas|gauge"
+
+
+def args() -> AutoscalingArgs:
+    return {
+        "max_replicas": 12,
+        "min_replicas": 1,
+        "model": "llama-8b",
+        "namespace": "serving",
+        "target_name": "llama-8b-tpu",
+    }
+
+
+def spec_of(recorder, arguments):
+    recorder.run(lambda: Autoscaling("scaling", arguments).hpa_name)
+    return recorder.one(TYPE).inputs["spec"]
+
+
+def test_replicas_follow_the_queue_and_then_the_kv_cache(recorder):
+    spec = spec_of(recorder, args())
+    assert spec["metrics"] == [
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": QUEUE},
+                "target": {"type": "AverageValue", "averageValue": "5"},
+            },
+        },
+        {
+            "type": "Pods",
+            "pods": {
+                "metric": {"name": KV_CACHE},
+                "target": {"type": "AverageValue", "averageValue": "800m"},
+            },
+        },
+    ]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 12)
+    assert spec["scaleTargetRef"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": "llama-8b-tpu",
+    }
+
+
+def test_a_standby_gets_one_replica_for_each_that_has_no_node(recorder):
+    spec = spec_of(recorder, {**args(), "fills_unplaced": True, "min_replicas": 0})
+    assert spec["metrics"][0] == {
+        "type": "External",
+        "external": {
+            "metric": {
+                "name": UNPLACED,
+                "selector": {"matchLabels": {"metric.labels.model": "llama-8b"}},
+            },
+            "target": {"type": "AverageValue", "averageValue": "1"},
+        },
+    }
+    assert spec["minReplicas"] == 0
+
+
+def test_replicas_come_at_once_and_go_slowly(recorder):
+    behavior = spec_of(recorder, {**args(), "scale_in_delay_seconds": 600})["behavior"]
+    assert behavior["scaleUp"]["stabilizationWindowSeconds"] == 0
+    assert behavior["scaleDown"]["stabilizationWindowSeconds"] == 600
+    assert behavior["scaleDown"]["policies"] == [{"periodSeconds": 120, "type": "Pods", "value": 1}]
+
+
+def test_a_group_of_hosts_is_scaled_as_one(recorder):
+    target = spec_of(recorder, {**args(), "target_kind": "LeaderWorkerSet"})["scaleTargetRef"]
+    assert (target["apiVersion"], target["kind"]) == (
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"min_replicas": 0}, "minReplicas.*1 or more unless fillsUnplaced"),
+        ({"min_replicas": -1, "fills_unplaced": True}, "minReplicas.*got -1"),
+        ({"min_replicas": 5, "max_replicas": 4}, "maxReplicas.*at least 5, got 4"),
+        ({"min_replicas": 0, "max_replicas": 0, "fills_unplaced": True}, "maxReplicas.*at least 1"),
+        ({"kv_cache_percent": 96}, "kvCachePercent.*10 to 95, got 96"),
+        ({"queue_depth": 0}, "queueDepth.*got 0"),
+        ({"scale_in_delay_seconds": 3601}, "scaleInDelaySeconds.*0 to 3600"),
+        ({"target_kind": "StatefulSet"}, "targetKind.*got 'StatefulSet'"),
+    ],
+)
+def test_an_autoscaler_that_could_not_work_is_refused(recorder, change, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        spec_of(recorder, {**args(), **change})
+    assert recorder.all(TYPE) == []

@@ -1,0 +1,109 @@
+"""The order in which Envoy gets its files."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.gateway.builders import gateway, model, route, rule, snapshot, to_pool
+from twin.gke.gateway import dataplane
+from twin.gke.gateway.dataplane import DataPlane
+from twin.gke.gateway.process import EnvoyError
+from twin.gke.gateway.translate import translate
+
+
+class FakeProcess:
+    """An Envoy that takes everything at once."""
+
+    def __init__(self, folder):
+        self.folder, self.running, self.problem = folder, False, None
+        self.error = None
+
+    def pid(self):
+        return 1 if self.running else None
+
+    def start(self):
+        if self.error:
+            raise self.error
+        self.running = True
+
+    def stop(self):
+        self.running = False
+
+    def active_clusters(self):
+        return set(names(self.folder, "cds.json"))
+
+    def listener_problem(self, wanted):
+        return self.problem
+
+
+def names(folder, file):
+    return [r["name"] for r in json.loads((folder / file).read_text())["resources"]]
+
+
+@pytest.fixture
+def plane(tmp_path):
+    found: Any = DataPlane(tmp_path, "ns", "gw", None)
+    found.process = FakeProcess(found.folder)
+    return found
+
+
+def gateway_model(*pools):
+    rules = [rule(to_pool(p), matches=[{"path": {"value": f"/{p}"}}]) for p in pools]
+    objects = [o for p in pools for o in model(p)]
+    return translate(snapshot(gateway(), route("r", *rules), *objects)).gateways["ns", "gw"]
+
+
+def test_envoy_starts_with_all_files_there(plane):
+    assert plane.apply(gateway_model("a")) is None
+    assert plane.process.running
+    assert names(plane.folder, "lds.json") == ["port-8080"]
+    assert names(plane.folder, "rds/port-8080.json") == ["port-8080"]
+    assert sorted(f.name for f in (plane.folder / "eds").iterdir()) == [
+        "picker--ns--a.json",
+        "pool--ns--a.json",
+    ]
+
+
+def test_old_clusters_outlive_the_routes_to_them(plane, monkeypatch):
+    plane.apply(gateway_model("a"))
+    plane.apply(gateway_model("b"))
+    assert names(plane.folder, "cds.json") == [
+        "pool/ns/b",
+        "picker/ns/b",
+        "pool/ns/a",
+        "picker/ns/a",
+    ]
+    plane.prune()
+    assert len(names(plane.folder, "cds.json")) == 4
+    monkeypatch.setattr(dataplane, "_KEEP_SECONDS", -1.0)
+    plane.apply(gateway_model("b"))
+    plane.prune()
+    assert names(plane.folder, "cds.json") == ["pool/ns/b", "picker/ns/b"]
+    assert not (plane.folder / "eds" / "pool--ns--a.json").exists()
+
+
+def test_a_file_that_stays_the_same_is_not_touched(plane):
+    plane.apply(gateway_model("a"))
+    before = {f: f.stat().st_ino for f in plane.folder.rglob("*.json")}
+    plane.apply(gateway_model("a"))
+    assert {f: f.stat().st_ino for f in plane.folder.rglob("*.json")} == before
+
+
+def test_files_are_readable_by_their_owner_only(plane):
+    plane.apply(gateway_model("a"))
+    assert (plane.folder / "lds.json").stat().st_mode & 0o077 == 0
+
+
+def test_what_envoy_refuses_is_returned(plane):
+    plane.process.problem = "port-8080: cannot bind"
+    assert plane.apply(gateway_model("a")) == "port-8080: cannot bind"
+    plane.process.error = EnvoyError("no Envoy")
+    assert plane.apply(gateway_model("a")) == "no Envoy"
+
+
+def test_removing_a_gateway_leaves_nothing(plane):
+    plane.apply(gateway_model("a"))
+    plane.remove()
+    assert not plane.process.running
+    assert not plane.folder.exists()

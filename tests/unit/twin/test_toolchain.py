@@ -1,0 +1,77 @@
+import shutil
+
+import pytest
+
+from twin import toolchain
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(tmp_path))
+    toolchain.official.cache_clear()
+    yield tmp_path
+    toolchain.official.cache_clear()
+
+
+def test_every_module_says_its_version_once_in_its_go_mod():
+    versions = {name: module.version for name, module in toolchain.modules().items()}
+    assert versions["kubernetes"] == "v1.36.3"
+    assert versions["epp"] == "v1.2.0"
+    assert versions["pulumi"] == "v3.250.0"
+    assert all(version.startswith("v") for version in versions.values())
+
+
+def test_every_program_of_the_control_plane_belongs_to_one_module():
+    programs = [name for module in toolchain.modules().values() for name in module.programs]
+    assert len(programs) == len(set(programs))
+    assert {"kube-apiserver", "kubectl", "etcd", "kwok", "epp", "bbr"} <= set(programs)
+
+
+def test_a_tool_that_is_not_built_names_the_command_that_builds_it(empty_cache):
+    with pytest.raises(toolchain.ToolError, match="etcd is not built yet: run `make tools`"):
+        toolchain.tool("etcd")
+
+
+def test_an_unknown_tool_is_refused():
+    with pytest.raises(toolchain.ToolError, match="no tool named etdc"):
+        toolchain.tool("etdc")
+
+
+def test_everything_is_missing_from_an_empty_cache(empty_cache, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert {module.name for module in toolchain.missing()} == set(toolchain.modules())
+
+
+def test_a_built_module_is_found_by_the_hash_of_its_sources(empty_cache):
+    module = toolchain.modules()["kwok"]
+    (empty_cache / module.key / "bin").mkdir(parents=True)
+    (empty_cache / module.key / ".complete").touch()
+    assert toolchain.tool("kwok") == empty_cache / module.key / "bin" / "kwok"
+    assert toolchain.share("kwok/stages/pod/general").is_relative_to(empty_cache)
+
+
+def test_a_change_of_a_source_changes_the_key(tmp_path, monkeypatch):
+    copied = tmp_path / "tools"
+    shutil.copytree(toolchain.MODULES, copied)
+    original = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
+    monkeypatch.setattr(toolchain, "MODULES", copied)
+    same = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
+    with (copied / "kwok" / "go.sum").open("a") as stream:
+        stream.write("// changed\n")
+    changed = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
+    assert original == same
+    assert changed != original
+
+
+def test_an_official_cli_stands_in_only_when_it_is_new_enough(empty_cache, monkeypatch):
+    folder = empty_cache / "path"
+    folder.mkdir()
+    cli = folder / "pulumi"
+    monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
+    # tools of the cache are never taken for official ones
+    monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(empty_cache / "cache"))
+    for version, found in (("v3.1.0", None), ("v3.250.0", cli), ("v3.300.1", cli)):
+        cli.write_text(f"#!/bin/sh\necho {version}\n")
+        cli.chmod(0o755)
+        toolchain.official.cache_clear()
+        assert toolchain.official("pulumi") == found

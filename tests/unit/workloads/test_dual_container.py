@@ -1,0 +1,97 @@
+import pulumi
+import pytest
+
+from workloads.model_server import ModelServer
+
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+
+def template(recorder, args):
+    recorder.run(lambda: ModelServer("llama", args) and None)
+    return recorder.one(DEPLOYMENT).inputs["spec"]["template"]
+
+
+def refused(recorder, args, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        template(recorder, args)
+
+
+def containers(recorder, args):
+    return {entry["name"]: entry for entry in template(recorder, args)["spec"]["containers"]}
+
+
+def test_the_container_without_its_device_sleeps(recorder, dual):
+    both = containers(recorder, dual)
+    assert set(both) == {"vllm-gpu", "vllm-tpu"}
+    assert "[ -c /dev/vfio/0 ]" in both["vllm-tpu"]["command"][2]
+    assert "/usr/local/nvidia/bin/nvidia-smi" in both["vllm-gpu"]["command"][2]
+    for container in both.values():
+        assert container["command"][2].endswith("else exec sleep infinity; fi")
+        assert '"$@"' in container["command"][2]
+
+
+def test_neither_accelerator_is_asked_for_and_two_pods_never_share_a_node(recorder, dual):
+    made = template(recorder, dual)
+    for container in made["spec"]["containers"]:
+        assert set(container["resources"]) == {"requests"}
+        assert set(container["resources"]["requests"]) == {"cpu", "memory"}
+    (term,) = made["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+    assert term["namespaceSelector"] == {}
+    assert term["labelSelector"]["matchLabels"].items() <= made["metadata"]["labels"].items()
+
+
+def test_privilege_is_explained_on_the_pod(recorder, dual):
+    made = template(recorder, dual)
+    assert "/dev/vfio" in made["metadata"]["annotations"]["gke-inference/privileged-because"]
+    for container in made["spec"]["containers"]:
+        assert container["securityContext"] == {"privileged": True}
+
+
+def test_the_tpu_container_knows_the_topology_no_device_plugin_told_it(recorder, dual):
+    environment = {
+        entry["name"]: entry.get("value") for entry in containers(recorder, dual)["vllm-tpu"]["env"]
+    }
+    assert environment["TPU_TOPOLOGY"] == "2x2"
+    assert environment["TPU_ACCELERATOR_TYPE"] == "v6e-4"
+    assert environment["TPU_CHIPS_PER_HOST_BOUNDS"] == "2,2,1"
+    assert environment["VLLM_XLA_CACHE_PATH"].startswith("/mnt/xla-cache/")
+
+
+def test_the_pod_accepts_the_taints_of_both_and_names_one_class(recorder, dual):
+    spec = template(recorder, dual)["spec"]
+    assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "chat"}
+    assert {taint["key"] for taint in spec["tolerations"]} == {
+        "cloud.google.com/compute-class",
+        "cloud.google.com/gke-spot",
+        "google.com/tpu",
+        "nvidia.com/gpu",
+    }
+
+
+def test_every_mount_has_its_volume_once(recorder, dual):
+    spec = template(recorder, dual)["spec"]
+    volumes = [volume["name"] for volume in spec["volumes"]]
+    assert len(volumes) == len(set(volumes))
+    for container in spec["containers"]:
+        assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
+
+
+def test_rungs_without_pools_made_by_hand_are_refused(recorder, dual, args):
+    refused(recorder, {**dual, "rungs": args["rungs"]}, "rungs.*must have 'node_pools'")
+
+
+def test_one_kind_of_hardware_is_refused(recorder, dual):
+    refused(recorder, {**dual, "rungs": dual["rungs"][:1]}, "form.*must have TPU and GPU rungs")
+
+
+def test_a_tpu_whose_variables_are_not_known_is_refused(recorder, dual):
+    newer = {
+        "accelerator": "tpu7x",
+        "node_pools": ["tpu7x"],
+        "provisioning": "on-demand",
+        "topology": "2x2x1",
+    }
+    refused(recorder, {**dual, "rungs": [newer, dual["rungs"][1]]}, "tpu-v5e, tpu-v6e.*got tpu7x")

@@ -1,0 +1,115 @@
+"""The twin's daemon: both resource providers, in one process per checkout.
+
+`python -m twin.daemon` serves until SIGTERM. It starts nothing else until a program asks for it, so
+a preview needs no control plane. After a crash the next daemon finds clusters and state again.
+"""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from twin import clusters, processes
+from twin.environment import process_environment, write_wrappers
+from twin.paths import TwinPaths
+from twin.pki import make_twin_pki
+from twin.rules import DEFAULT_SPEED
+
+NAME = "daemon"
+_START_SECONDS = 60
+
+
+def prepare(paths: TwinPaths, speed: float | None = None) -> None:
+    """Make the twin's folders, keys and settings.
+
+    Args:
+        paths: of the twin.
+        speed: how much faster than Google's its clock runs; a running twin keeps the one it has.
+    """
+    paths.create()
+    make_twin_pki(paths)
+    write_wrappers(paths)
+    if not paths.settings_file.exists():
+        paths.settings_file.write_text(json.dumps({"speed": speed or DEFAULT_SPEED}))
+
+
+def ports(paths: TwinPaths) -> dict[str, int] | None:
+    """Return the ports of the running daemon by provider, or None where none runs."""
+    if processes.pid_of(paths, NAME) is None:
+        return None
+    try:
+        state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
+
+
+def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
+    """Return the daemon's ports, started if it does not run.
+
+    Raises:
+        processes.ProcessError: it did not start; its log is named.
+    """
+    prepare(paths, speed)
+    found = ports(paths)
+    if found is not None:
+        return found
+    paths.daemon_file.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "twin.daemon"]
+    process = processes.start(paths, NAME, argv, process_environment(paths))
+    processes.wait_ready(
+        paths, NAME, process, lambda: ports(paths) is not None, timeout=_START_SECONDS
+    )
+    found = ports(paths)
+    if found is None:
+        raise processes.ProcessError("the daemon ended as soon as it was ready")
+    return found
+
+
+def repair(paths: TwinPaths) -> list[str]:
+    """Start what a crash or a restart of the machine ended, with the data it had.
+
+    Returns:
+        Names of the clusters that were started again.
+
+    Raises:
+        processes.ProcessError: a process did not come up.
+    """
+    down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
+    for folder in down:
+        clusters.ensure_running(folder, paths)
+    return [folder.name for folder in down]
+
+
+def shut_down(paths: TwinPaths) -> None:
+    """End every process of the twin."""
+    processes.stop(paths, NAME)
+    for folder in clusters.folders(paths):
+        clusters.stop(folder, paths)
+    processes.stop(paths, *processes.running(paths))
+
+
+def _serve(paths: TwinPaths) -> None:
+    from twin.cloud import server as cloud  # noqa: PLC0415 - not needed to find a daemon
+    from twin.kubernetes import server as kubernetes  # noqa: PLC0415
+
+    os.environ.update(process_environment(paths))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
+    signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
+    gcp_server, gcp_port = cloud.serve(paths)
+    kubernetes_server, kubernetes_port = kubernetes.serve(paths)
+    partial = paths.daemon_file.with_suffix(".tmp")
+    partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port}))
+    partial.replace(paths.daemon_file)
+    stop.wait()
+    for server in (gcp_server, kubernetes_server):
+        server.stop(grace=1).wait()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    _serve(TwinPaths.default())

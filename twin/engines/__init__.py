@@ -1,0 +1,1 @@
+"""Simulated inference engines: the programs that engine containers become on the twin."""

@@ -1,0 +1,63 @@
+"""`python -m twin.engines.vllm serve MODEL [flags]`: the simulated server as a process."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+import uvloop
+
+from twin.engines.vllm import flags, logs
+from twin.engines.vllm.engine import Engine
+from twin.engines.vllm.server import ApiServer
+from twin.engines.vllm.settings import Deployment, EngineError, deploy
+from twin.engines.vllm.startup import start_up
+
+_log = logging.getLogger("vllm")
+
+
+async def serve(deployment: Deployment) -> None:
+    """Start up, serve until SIGTERM or SIGINT, and shut down."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    starting = asyncio.create_task(start_up(deployment, dict(os.environ)))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if stop.is_set():
+        starting.cancel()
+        return
+    await starting
+    server = ApiServer(Engine(deployment))
+    await server.start()
+    port = deployment.flags.port or 8000
+    _log.info(
+        "listening on http://%s:%s",
+        deployment.surroundings.address,
+        port,
+        extra={"fields": {"model": deployment.served_names[0], "kv_blocks": deployment.kv_blocks}},
+    )
+    await stopping
+    _log.info("shutting down")
+    await server.stop()
+
+
+def main() -> None:
+    """Run the server; status 2 for wrong flags, 1 where vLLM would not come up."""
+    logs.set_up()
+    namespace = flags.parse(sys.argv[1:])
+    try:
+        deployment = deploy(namespace, os.environ)
+        uvloop.run(serve(deployment))
+    except EngineError as error:
+        _log.error("%s", error)
+        sys.exit(1)
+    except OSError as error:
+        _log.error("%s: %s", type(error).__name__, error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Completions and chat, whole and streamed."""
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from twin.engines.vllm import protocol, text
+from twin.engines.vllm.engine import Engine, EngineBusyError
+from twin.engines.vllm.errors import ApiError
+from twin.engines.vllm.models_api import ServedModels
+from twin.engines.vllm.request import FinishReason, Request
+
+POD_HEADER = "x-gke-inference-pod"
+"""Names the pod that answered; the simulation's own, no server of vLLM sends it."""
+
+
+class Generation:
+    """Handlers of `/v1/completions` and `/v1/chat/completions`."""
+
+    def __init__(self, engine: Engine, models: ServedModels) -> None:
+        self._engine = engine
+        self._models = models
+        deployment = engine.deployment
+        self._longest = deployment.max_model_len
+        self._details = bool(deployment.flags.enable_prompt_tokens_details)
+        pod = deployment.surroundings.pod
+        self._headers = {POD_HEADER: pod} if pod else {}
+        self._chunked_usage = bool(deployment.flags.enable_force_include_usage)
+
+    async def completions(self, http: web.Request) -> web.StreamResponse:
+        """Answer `POST /v1/completions`."""
+        return await self._answer(http, chat=False)
+
+    async def chat(self, http: web.Request) -> web.StreamResponse:
+        """Answer `POST /v1/chat/completions`."""
+        return await self._answer(http, chat=True)
+
+    async def _answer(self, http: web.Request, *, chat: bool) -> web.StreamResponse:
+        body = await protocol.read_json(http)
+        model, adapter = self._models.resolve(body.get("model"))
+        if self._engine.deployment.pooling:
+            raise ApiError(400, "The model does not support Completions API")
+        ask = protocol.read_ask(body, model, self._longest, chat=chat)
+        try:
+            request = self._engine.submit(
+                ask.prompt,
+                [text.token(piece) for piece in ask.output],
+                ask.max_tokens,
+                adapter=adapter,
+                priority=ask.priority,
+            )
+        except EngineBusyError as error:
+            raise ApiError(503, str(error)) from error
+        answer = protocol.Answer.to(ask, include_details=self._details)
+        if ask.stream:
+            return await self._stream(http, request, answer)
+        async for _ in self._engine.results(request):
+            pass
+        reason = (request.finished or FinishReason.ABORT).value
+        return web.json_response(
+            answer.whole(request.generated, reason, request.cached_tokens), headers=self._headers
+        )
+
+    async def _stream(
+        self, http: web.Request, request: Request, answer: protocol.Answer
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream; charset=utf-8", **self._headers}
+        )
+        results = self._engine.results(request)
+        try:
+            await response.prepare(http)
+            if answer.ask.chat:
+                await _send(response, answer.chunk(None))
+            sent = 0
+            async for generated in results:
+                piece = "".join(answer.ask.output[sent:generated])
+                sent = generated
+                last = request.finished is not None and generated == request.generated
+                reason = request.finished.value if last and request.finished else None
+                usage = None
+                if answer.ask.continuous_usage:
+                    usage = answer.usage(generated, request.cached_tokens)
+                await _send(response, answer.chunk(piece, reason, usage))
+            if answer.ask.usage_chunk or self._chunked_usage:
+                await _send(response, answer.usage_event(sent, request.cached_tokens))
+            await response.write(b"data: [DONE]\n\n")
+            await response.write_eof()
+        finally:
+            await results.aclose()  # the client may have gone: the request is aborted
+        return response
+
+
+async def _send(response: web.StreamResponse, body: dict[str, Any]) -> None:
+    await response.write(b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n")

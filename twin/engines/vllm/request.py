@@ -1,0 +1,68 @@
+"""One request on its way through the engine."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+class FinishReason(enum.StrEnum):
+    """Why a request ended; the labels of `vllm:request_success_total`."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    ABORT = "abort"
+
+
+@dataclass(eq=False)
+class Request:
+    """A sequence of tokens and what became of it; times are seconds of the engine's clock."""
+
+    id: str
+    prompt: Sequence[int]
+    max_tokens: int
+    arrival: float
+    adapter: str | None = None
+    priority: int = 0
+    """Lower goes first under `--scheduling-policy priority`."""
+    pooling: bool = False
+    """Answered with a vector after prefill: no tokens are generated."""
+    output: Sequence[int] = ()
+    """The tokens it will generate, at most `max_tokens`; where there are fewer, the text ends by
+    itself (`stop`)."""
+    block_salt: int = 0
+
+    computed: int = 0
+    """Tokens whose KV is in the cache, the cached prefix included."""
+    generated: int = 0
+    cached_tokens: int = 0
+    preemptions: int = 0
+    blocks: list[int] = field(default_factory=list[int])
+    hashes: list[int] = field(default_factory=list[int])
+    """Hashes of the full blocks, first the prompt's, then the answer's."""
+    published: int = 0
+    first_scheduled: float | None = None
+    first_token: float | None = None
+    last_token: float | None = None
+    finished: FinishReason | None = None
+
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and answer so far."""
+        return len(self.prompt) + self.generated
+
+    @property
+    def pending(self) -> int:
+        """Tokens still to be computed before the next one can be sampled."""
+        return self.length - self.computed
+
+    def tokens(self, start: int, end: int) -> Sequence[int]:
+        """Return some of the tokens of prompt and answer."""
+        prompt = len(self.prompt)
+        if end <= prompt:
+            return self.prompt[start:end]
+        return [*self.prompt[start:], *self.output[max(0, start - prompt) : end - prompt]]
+
+    @property
+    def decoding(self) -> bool:
+        """Whether the prompt is behind it."""
+        return self.generated > 0 and self.pending == 1

@@ -1,0 +1,225 @@
+"""Continuous batching: which tokens the next step computes.
+
+As vLLM V1 does it: no prefill and decode phases but one token budget for each step, running
+requests first, then waiting ones while budget, sequences, LoRA slots and KV blocks last; a prompt
+larger than what is left of the budget is computed in chunks; when blocks run out, the request that
+came last is preempted and computed again. Pure: no clock, no I/O.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from twin.engines.vllm.cost import StepLoad
+from twin.engines.vllm.kv_cache import KvCache, block_hashes
+from twin.engines.vllm.request import FinishReason, Request
+
+
+@dataclass
+class Step:
+    """The work of one engine step: (request, tokens) pairs in the order they were scheduled."""
+
+    work: list[tuple[Request, int]] = field(default_factory=list[tuple[Request, int]])
+    preempted: list[Request] = field(default_factory=list[Request])
+    admitted: list[Request] = field(default_factory=list[Request])
+    prefill_tokens: int = 0
+    decode_tokens: int = 0
+
+    def load(self) -> StepLoad:
+        """Return what the step costs."""
+        context = sum(request.computed + tokens for request, tokens in self.work)
+        pairs = sum(tokens * (request.computed + tokens) for request, tokens in self.work)
+        adapters = {request.adapter for request, _ in self.work if request.adapter}
+        return StepLoad(
+            self.prefill_tokens, self.decode_tokens, context, pairs, adapters=len(adapters)
+        )
+
+
+@dataclass
+class Scheduler:
+    """Waiting and running requests of one engine.
+
+    Args:
+        cache: the KV blocks.
+        max_tokens: token budget of a step (`--max-num-batched-tokens`).
+        max_sequences: sequences of a step (`--max-num-seqs`).
+        max_adapters: LoRA adapters of a step (`--max-loras`).
+        by_priority: whether `--scheduling-policy priority` is set.
+        chunked: whether a prompt may be computed in parts.
+    """
+
+    cache: KvCache
+    max_tokens: int
+    max_sequences: int
+    max_adapters: int = 1
+    by_priority: bool = False
+    chunked: bool = True
+    waiting: deque[Request] = field(default_factory=deque[Request])
+    running: list[Request] = field(default_factory=list[Request])
+
+    def add(self, request: Request) -> None:
+        """Queue a request."""
+        request.hashes = block_hashes(request.prompt, self.cache.block_size, request.block_salt)
+        self.waiting.append(request)
+
+    def remove(self, request: Request, reason: FinishReason) -> None:
+        """End a request wherever it is, and free what it holds."""
+        if request in self.running:
+            self.running.remove(request)
+        elif request in self.waiting:
+            self.waiting.remove(request)
+        self._free(request)
+        request.finished = reason
+
+    @property
+    def adapters_running(self) -> list[str]:
+        """LoRA adapters of the running requests, sorted."""
+        return sorted({request.adapter for request in self.running if request.adapter})
+
+    @property
+    def adapters_waiting(self) -> list[str]:
+        """LoRA adapters of the waiting requests, sorted."""
+        return sorted({request.adapter for request in self.waiting if request.adapter})
+
+    def schedule(self) -> Step:
+        """Return the next step's work; an empty step where there is nothing to do."""
+        step = Step()
+        self._schedule_running(step)
+        if not step.preempted:
+            self._schedule_waiting(step)
+        return step
+
+    def _budget(self, step: Step) -> int:
+        return self.max_tokens - step.prefill_tokens - step.decode_tokens
+
+    def _schedule_running(self, step: Step) -> None:
+        for request in list(self.running):
+            tokens = min(request.pending, self._budget(step))
+            if tokens == 0:
+                return
+            if request in step.preempted:
+                continue
+            if not self._reserve(request, tokens, step):
+                return  # it preempted itself: nothing after it can get blocks either
+            self._record(step, request, tokens)
+
+    def _reserve(self, request: Request, tokens: int, step: Step) -> bool:
+        """Get the blocks for more tokens of a request, at the cost of later ones."""
+        while True:
+            missing = self.cache.blocks_for(request.computed + tokens) - len(request.blocks)
+            got = self.cache.allocate(max(0, missing))
+            if got is not None:
+                request.blocks += got
+                return True
+            victim = self._victim()
+            self._preempt(victim, step)
+            if victim is request:
+                return False
+
+    def _victim(self) -> Request:
+        if self.by_priority:
+            return max(self.running, key=lambda request: (request.priority, request.arrival))
+        return self.running[-1]
+
+    def _preempt(self, request: Request, step: Step) -> None:
+        self.running.remove(request)
+        for index, (scheduled, tokens) in enumerate(step.work):
+            if scheduled is request:
+                del step.work[index]
+                self._count(step, request, -tokens)
+                break
+        self._free(request)
+        request.computed = 0
+        request.preemptions += 1
+        step.preempted.append(request)
+        self.waiting.appendleft(request)
+
+    def _schedule_waiting(self, step: Step) -> None:
+        skipped: list[Request] = []
+        if self.by_priority:
+            self.waiting = deque(sorted(self.waiting, key=lambda r: (r.priority, r.arrival)))
+        adapters = set(self.adapters_running)
+        while self.waiting and self._budget(step) and len(self.running) < self.max_sequences:
+            request = self.waiting[0]
+            if request.adapter not in {None, *adapters} and len(adapters) >= self.max_adapters:
+                skipped.append(self.waiting.popleft())
+                continue
+            tokens = self._admit(request, self._budget(step))
+            if tokens == 0:
+                break
+            self.waiting.popleft()
+            self.running.append(request)
+            step.admitted.append(request)
+            if request.adapter:
+                adapters.add(request.adapter)
+            self._record(step, request, tokens)
+        self.waiting.extendleft(reversed(skipped))
+
+    def _admit(self, request: Request, budget: int) -> int:
+        """Hold blocks for a waiting request; return the tokens it computes now, 0: no room."""
+        cached = self.cache.cached_prefix(request.hashes, request.length)
+        computed = cached * self.cache.block_size
+        tokens = request.length - computed
+        if tokens > budget:
+            if not self.chunked:
+                return 0
+            tokens = budget
+        needed = self.cache.blocks_for(computed + tokens) - cached
+        if needed > self.cache.free_after_prefix(request.hashes, cached):
+            return 0
+        request.blocks = self.cache.take_prefix(request.hashes, cached)
+        request.blocks += self.cache.allocate(needed) or []
+        request.computed = computed
+        request.published = cached
+        if request.preemptions == 0:
+            request.cached_tokens = computed
+            self.cache.stats.queries += len(request.prompt)
+            self.cache.stats.hits += computed
+        return tokens
+
+    @staticmethod
+    def _count(step: Step, request: Request, tokens: int) -> None:
+        if request.decoding:
+            step.decode_tokens += tokens
+        else:
+            step.prefill_tokens += tokens
+
+    def _record(self, step: Step, request: Request, tokens: int) -> None:
+        step.work.append((request, tokens))
+        self._count(step, request, tokens)
+
+    def complete(self, step: Step) -> list[Request]:
+        """Book a finished step; return the requests that got a token (or their vector)."""
+        answered: list[Request] = []
+        for request, tokens in step.work:
+            if request.finished is not None:
+                continue
+            request.computed += tokens
+            self._publish(request)
+            if request.pending > 0:
+                continue
+            answered.append(request)
+            if request.pooling:
+                self.remove(request, FinishReason.STOP)
+                continue
+            request.generated += 1
+            if request.generated >= request.max_tokens:
+                self.remove(request, FinishReason.LENGTH)
+            elif request.generated >= len(request.output):
+                self.remove(request, FinishReason.STOP)
+        return answered
+
+    def _publish(self, request: Request) -> None:
+        size = self.cache.block_size
+        full = request.computed // size
+        for index in range(request.published, full):
+            if index == len(request.hashes):
+                parent = request.hashes[-1] if request.hashes else request.block_salt
+                tokens = request.tokens(index * size, (index + 1) * size)
+                request.hashes += block_hashes(tokens, size, parent)
+            self.cache.publish(request.blocks[index], request.hashes[index])
+        request.published = max(request.published, full)
+
+    def _free(self, request: Request) -> None:
+        self.cache.release(request.blocks)
+        request.blocks = []
+        request.published = 0

@@ -1,0 +1,207 @@
+"""From a container of a pod to a process of this machine."""
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twin.gke.agent import hardware, podports
+from twin.gke.agent.claims import Kind, kind_of
+from twin.gke.agent.environment import ConfigError, expand
+from twin.gke.agent.volumes import Mount, rewrite
+from twin.paths import REPOSITORY
+from twin.rules import Rules
+
+JsonObject = dict[str, Any]
+_ENGINE_PROGRAM = re.compile(r"vllm\.entrypoints\.openai\.api_server|vllm\s+serve")
+_INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
+# flag that moves each port, with the port it has by default
+_PORT_FLAGS = {
+    Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
+    Kind.ROUTER: {"grpc-port": 9004, "grpc-health-port": 9005, "metrics-port": 9090},
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a container runs."""
+
+    kind: Kind
+    argv: list[str] = field(default_factory=list[str])
+    """Empty: nothing runs."""
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    ports: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """Container ports that are elsewhere."""
+    needs_kubeconfig: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a container finds where it runs."""
+
+    pod: JsonObject
+    node: hardware.NodeHardware
+    mounts: list[Mount]
+    variables: dict[str, str]
+    kubeconfig: Path
+    rules: Rules
+    tool: Callable[[str], Path]
+
+
+def plan(container: JsonObject, place: Place) -> Launch:
+    """Return how a container runs.
+
+    Raises:
+        ConfigError: its command is not one of the program that its image holds.
+    """
+    kind = kind_of(container)
+    if kind is Kind.ENGINE:
+        return _engine(container, place)
+    if kind in _PORT_FLAGS:
+        return _upstream(container, kind, place)
+    if kind is Kind.CATALOGUE:
+        return _catalogue(container, place)
+    return Launch(Kind.IDLE)
+
+
+def _base(place: Place) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**kept, **place.variables, "PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+
+
+def _engine(container: JsonObject, place: Place) -> Launch:
+    if hardware.made_for(container) not in (place.node.kind, "cpu"):
+        return Launch(Kind.ENGINE)  # the other container of the pod has its hardware: this sleeps
+    argv = engine_arguments(container, place.variables)
+    rules = place.rules
+    simulated = {
+        "ACCELERATOR": place.node.accelerator,
+        "CHIPS": str(hardware.chips_for(container, place.node)),
+        "POD": place.pod["metadata"]["name"],
+        "POD_IP": place.pod["status"]["podIP"],
+        "SPEED": str(rules.speed),
+        "DURATIONS": json.dumps(engine_durations(rules)),
+        "MOUNTS": json.dumps({mount.path: str(mount.folder) for mount in place.mounts}),
+        "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
+    }
+    prefixed = {f"GKE_INFERENCE_SIM_{name}": value for name, value in simulated.items()}
+    return Launch(
+        Kind.ENGINE,
+        [sys.executable, "-m", "twin.engines.vllm", *argv],
+        {**_base(place), **prefixed},
+    )
+
+
+def engine_durations(rules: Rules) -> dict[str, float]:
+    """Return the start-up rules that an engine goes by."""
+    return {
+        "initialise": rules.seconds("engine.start.initialise"),
+        "weights_gb_per_second": float(rules.value("engine.weights.rate")),
+        "weights_streamed_gb_per_second": float(rules.value("engine.weights.rate-streamed")),
+        "compile_gpu": rules.seconds("engine.compile.gpu"),
+        "compile_tpu": rules.seconds("engine.compile.tpu"),
+        "compile_cached": rules.seconds("engine.compile.cached"),
+    }
+
+
+def engine_arguments(container: JsonObject, variables: dict[str, str]) -> list[str]:
+    """Return vLLM's own arguments out of a container's command and args.
+
+    Understood: no command (the image's entrypoint is `vllm serve`), `vllm serve …`,
+    `python3 -m vllm.entrypoints.openai.api_server …`, and a shell script with one of those.
+
+    Raises:
+        ConfigError: none of them.
+    """
+    command = [expand(part, variables) for part in container.get("command", [])]
+    arguments = [expand(part, variables) for part in container.get("args", [])]
+    whole = command + arguments
+    if not command and not (arguments and _is_shell(arguments)):
+        return arguments[1:] if arguments[:1] == ["serve"] else arguments
+    if _is_shell(whole):
+        return _from_script(whole, variables)
+    for index, part in enumerate(whole):
+        if part == "vllm.entrypoints.openai.api_server":
+            return whole[index + 1 :]
+        if part.rsplit("/", 1)[-1] == "vllm" and whole[index + 1 : index + 2] == ["serve"]:
+            return whole[index + 2 :]
+    raise ConfigError(f"no vLLM server in the command: {shlex.join(whole)}")
+
+
+def _is_shell(words: list[str]) -> bool:
+    return words[0].rsplit("/", 1)[-1] in ("sh", "bash") and any(
+        re.fullmatch(r"-[a-z]*c", word) for word in words[1:3]
+    )
+
+
+def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
+    at = next(i for i, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)) + 1
+    script, positional = words[at].replace("\\\n", " "), words[at + 2 :]
+    for line in re.split(r"[;\n]|&&|\|\|", script):
+        match = _ENGINE_PROGRAM.search(line)
+        if match is None:
+            continue
+        rest = re.sub(
+            r"\$\{?(\w+)\}?", lambda m: variables.get(m.group(1), ""), line[match.end() :]
+        )
+        out: list[str] = []
+        for word in shlex.split(rest):
+            out += positional if word in ("$@", "$*") else [word]
+        return out
+    raise ConfigError("no vLLM server in the shell script of the command")
+
+
+def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
+    """The real picker or router: its own arguments, its ports moved, as it binds every address."""
+    given = [
+        rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
+    ]
+    flags = _PORT_FLAGS[kind]
+    ports: dict[int, tuple[str, int]] = {}
+    arguments, found = split_flags(given, set(flags))
+    for flag, default in flags.items():
+        moved = podports.free_port()
+        ports[int(found.get(flag, default))] = ("127.0.0.1", moved)
+        arguments.append(f"--{flag}={moved}")
+    return Launch(
+        kind,
+        [str(place.tool(kind.value)), *arguments],
+        {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
+        ports,
+        needs_kubeconfig=True,
+    )
+
+
+def split_flags(arguments: list[str], wanted: set[str]) -> tuple[list[str], dict[str, str]]:
+    """Take flags with their values out of Go-style arguments.
+
+    Returns:
+        The other arguments, and the values of the wanted flags by name.
+    """
+    rest: list[str] = []
+    found: dict[str, str] = {}
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name in wanted:
+            found[name] = value if equals else next(words, "")
+        else:
+            rest.append(word)
+    return rest, found
+
+
+def _catalogue(container: JsonObject, place: Place) -> Launch:
+    mounts = {mount.path: str(mount.folder) for mount in place.mounts}
+    argv = [
+        sys.executable,
+        "-m",
+        "twin.gke.agent.static_server",
+        place.pod["status"]["podIP"],
+        json.dumps(mounts),
+    ]
+    return Launch(kind_of(container), argv, _base(place))

@@ -1,0 +1,95 @@
+"""Where a twin keeps its files: everything lies under one folder of the checkout."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class TwinPaths:
+    """The files and folders of one twin; two checkouts have two twins."""
+
+    root: Path
+
+    @classmethod
+    def default(cls) -> "TwinPaths":
+        """Return the twin of this checkout, or the one `GKE_INFERENCE_TWIN_DIR` names."""
+        configured = os.environ.get("GKE_INFERENCE_TWIN_DIR")
+        return cls(Path(configured).resolve() if configured else REPOSITORY / "build" / "twin")
+
+    @property
+    def cloud_db(self) -> Path:
+        """State of the gcp provider (SQLite)."""
+        return self.root / "cloud.db"
+
+    @property
+    def capacity_db(self) -> Path:
+        """Ledger of accelerators handed out (SQLite)."""
+        return self.root / "capacity.db"
+
+    @property
+    def capacity_file(self) -> Path:
+        """What capacity exists where, at this moment (YAML)."""
+        return self.root / "capacity.yaml"
+
+    @property
+    def events_file(self) -> Path:
+        """The timeline: one JSON object a line."""
+        return self.root / "events.jsonl"
+
+    @property
+    def daemon_file(self) -> Path:
+        """Ports and process id of the daemon (JSON)."""
+        return self.root / "daemon.json"
+
+    @property
+    def settings_file(self) -> Path:
+        """Settings of the twin (JSON): `speed`, by which the clock is faster than Google's."""
+        return self.root / "settings.json"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of processes that belong to no cluster."""
+        return self.root / "logs"
+
+    @property
+    def pids(self) -> Path:
+        """One JSON file for each process the twin started."""
+        return self.root / "pids"
+
+    @property
+    def pki(self) -> Path:
+        """Keys and certificates of the twin."""
+        return self.root / "pki"
+
+    @property
+    def ca_bundle(self) -> Path:
+        """The twin's authority beside the system's: the value of `SSL_CERT_FILE`."""
+        return self.pki / "bundle.pem"
+
+    @property
+    def gcs(self) -> Path:
+        """Contents of the buckets."""
+        return self.root / "gcs"
+
+    @property
+    def bin(self) -> Path:
+        """Wrappers put on PATH, such as the credential plugin of kubeconfigs."""
+        return self.root / "bin"
+
+    @property
+    def clusters(self) -> Path:
+        """One folder a cluster."""
+        return self.root / "clusters"
+
+    def cluster(self, location: str, name: str) -> Path:
+        """Return the folder of a cluster."""
+        return self.clusters / f"{location}--{name}"
+
+    def create(self) -> None:
+        """Make the folders that every part expects."""
+        for folder in (self.root, self.logs, self.pids, self.pki, self.gcs, self.bin):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.clusters.mkdir(exist_ok=True)

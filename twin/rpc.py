@@ -1,0 +1,121 @@
+"""What both resource providers share: the calls that need no thought, and plain values.
+
+The engine speaks gRPC; its message classes carry no types, so they are bound to `Any` here, once.
+"""
+
+import importlib
+from typing import Any, cast
+
+import grpc
+
+grpc_module: Any = grpc
+provider_pb2: Any = importlib.import_module("pulumi.runtime.proto.provider_pb2")
+provider_grpc: Any = importlib.import_module("pulumi.runtime.proto.provider_pb2_grpc")
+plugin_pb2: Any = importlib.import_module("pulumi.runtime.proto.plugin_pb2")
+engine_pb2: Any = importlib.import_module("pulumi.runtime.proto.engine_pb2")
+engine_grpc: Any = importlib.import_module("pulumi.runtime.proto.engine_pb2_grpc")
+empty_pb2: Any = importlib.import_module("google.protobuf.empty_pb2")
+struct_pb2: Any = importlib.import_module("google.protobuf.struct_pb2")
+json_format: Any = importlib.import_module("google.protobuf.json_format")
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How the engine writes a value that is not known at preview (sdk/go/common/resource/plugin)."""
+SIGNATURE_KEY = "4dabf18193072939515e22adb298388d"
+"""The key under which the engine marks secrets, assets, archives and outputs in a property map."""
+SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a marker of the protocol
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value.is_integer() else value
+
+
+def _plain_value(value: Any) -> Any:
+    kind: str | None = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return plain(value.struct_value)
+    if kind == "list_value":
+        return [_plain_value(item) for item in value.list_value.values]
+    if kind == "number_value":
+        return _number(value.number_value)
+    return None if kind in (None, "null_value") else getattr(value, kind)
+
+
+def plain(struct: Any) -> dict[str, Any]:
+    """Turn a protobuf Struct into a dict; numbers without a fraction become `int`."""
+    return {key: _plain_value(value) for key, value in struct.fields.items()}
+
+
+def to_struct(value: dict[str, Any]) -> Any:
+    """Turn a JSON object into a protobuf Struct."""
+    struct = struct_pb2.Struct()
+    struct.update(value)
+    return struct
+
+
+def strip_secrets(value: Any) -> Any:
+    """Return a property value with secret wrappers taken off, at any depth."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        if mapping.get(SIGNATURE_KEY) == SECRET_SIGNATURE:
+            return strip_secrets(mapping["value"])
+        return {key: strip_secrets(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return [strip_secrets(item) for item in items]
+    return value
+
+
+def has_unknown(value: Any) -> bool:
+    """Say whether a property value holds one that is not known yet, at any depth."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        return any(has_unknown(item) for item in mapping.values())
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return any(has_unknown(item) for item in items)
+    return value == UNKNOWN
+
+
+class BaseProvider(provider_grpc.ResourceProviderServicer):
+    """Answers the calls that are the same for every provider; a subclass has the rest."""
+
+    version = "0.0.0"
+    """Version of the official provider whose resources this one has."""
+
+    def Handshake(self, request: Any, context: Any) -> Any:
+        """Agree on the protocol: plain values, no secrets, no resource references."""
+        return provider_pb2.ProviderHandshakeResponse(
+            accept_secrets=False, accept_resources=False, accept_outputs=False
+        )
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        """Accept an engine that attaches to the running server."""
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        """Return the version of the official provider."""
+        return plugin_pb2.PluginInfo(version=self.version)
+
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        """Return no schema: programs use the official SDK."""
+        return provider_pb2.GetSchemaResponse(schema="{}")
+
+    def GetMapping(self, request: Any, context: Any) -> Any:
+        """Return no mapping from other tools."""
+        return provider_pb2.GetMappingResponse()
+
+    def GetMappings(self, request: Any, context: Any) -> Any:
+        """Return no mappings from other tools."""
+        return provider_pb2.GetMappingsResponse()
+
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        """Accept the configuration as it is."""
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        """Report no change of configuration: none replaces the provider's resources."""
+        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        """Accept a request to stop; a subclass that waits stops its waits."""
+        return empty_pb2.Empty()

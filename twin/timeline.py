@@ -1,0 +1,199 @@
+"""The timeline of a twin: a table for the terminal, and a drawing (`timeline_svg.py`).
+
+Times are shown twice: on the twin's clock (what would have passed at Google) and on the wall.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+
+Event = Mapping[str, Any]
+_STYLES = {
+    "node.notice": "yellow",
+    "node.removed": "yellow",
+    "pod.pending": "yellow",
+    "pod.ready": "green",
+    "rung.chosen": "cyan",
+    "rung.cooldown": "magenta",
+    "rung.quota": "red",
+    "rung.stockout": "red",
+    "scenario.step": "bold",
+}
+
+
+def ordered(events: Iterable[Event]) -> list[Event]:
+    """Return events oldest first; processes write them in almost that order."""
+    return sorted(events, key=lambda event: event["time"])
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as `1:02:03` or `2:03`."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def table(events: Iterable[Event], speed: float) -> Table:
+    """Return the events as a table.
+
+    Args:
+        events: from `Events.read`.
+        speed: how many times faster than Google's the twin's clock is.
+    """
+    found = ordered(events)
+    title = f"Timeline, {speed:g} times faster than Google's clock"
+    drawn = Table(title=title, title_justify="left", expand=False, pad_edge=False)
+    drawn.add_column("twin", justify="right", no_wrap=True)
+    drawn.add_column("wall", justify="right", no_wrap=True)
+    drawn.add_column("what", no_wrap=True)
+    drawn.add_column("message", overflow="fold")
+    start = found[0]["time"] if found else 0.0
+    for event in found:
+        wall = event["time"] - start
+        drawn.add_row(
+            clock(wall * speed),
+            f"{wall:.1f}s",
+            event["kind"],
+            event["message"],
+            style=_STYLES.get(event["kind"], ""),
+        )
+    return drawn
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something that lasted."""
+
+    lane: str
+    start: float
+    end: float
+    label: str
+    kind: str
+    """`creating`, `node`, `leaving`, `pending`, `ready`, `cooling`."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened."""
+
+    time: float
+    label: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a drawing shows; times in seconds since its start."""
+
+    bars: tuple[Bar, ...]
+    marks: tuple[Mark, ...]
+    lanes: tuple[str, ...]
+    length: float
+
+
+def lane_of(event: Event) -> str:
+    """Return the lane a node's bar is in: its class and rung, or its pool."""
+    if event.get("compute_class"):
+        machine = event.get("machine") or ""
+        words = [str(event["compute_class"]), machine, str(event.get("provisioning") or "")]
+        return " ".join(word for word in words if word)
+    return str(event.get("pool") or event.get("machine") or "nodes")
+
+
+def drawing(events: Iterable[Event]) -> Drawing:
+    """Return events as lanes of bars and marks."""
+    found = ordered(events)
+    if not found:
+        return Drawing((), (), (), 0.0)
+    start, end = found[0]["time"], found[-1]["time"]
+    bars = [*_node_bars(found, end), *_cooling_bars(found), *_pod_bars(found, end)]
+    marks = [
+        Mark(event["time"] - start, event["message"], event["kind"])
+        for event in found
+        if event["kind"] in {"scenario.step", "rung.stockout", "rung.quota"}
+    ]
+    shifted = tuple(
+        Bar(bar.lane, bar.start - start, bar.end - start, bar.label, bar.kind) for bar in bars
+    )
+    lanes = tuple(dict.fromkeys(bar.lane for bar in shifted))
+    length = max([end - start, *(bar.end for bar in shifted)])
+    return Drawing(shifted, tuple(marks), lanes, length)
+
+
+def _node_bars(events: Sequence[Event], end: float) -> list[Bar]:
+    requested: dict[str, Event] = {}
+    ready: dict[str, Event] = {}
+    noticed: dict[str, float] = {}
+    bars: list[Bar] = []
+
+    def close(name: str, until: float) -> None:
+        asked = requested.pop(name, None)
+        up = ready.pop(name, None)
+        known = asked or up
+        if known is None:
+            return
+        lane = lane_of(known)
+        if asked is not None:
+            bars.append(Bar(lane, asked["time"], up["time"] if up else until, name, "creating"))
+        if up is not None:
+            leaves = noticed.pop(name, until)
+            bars.append(Bar(lane, up["time"], leaves, name, "node"))
+            if leaves < until:
+                bars.append(Bar(lane, leaves, until, name, "leaving"))
+
+    for event in events:
+        name = event["subject"]
+        if event["kind"] == "node.requested":
+            requested[name] = event
+        elif event["kind"] == "node.ready":
+            ready[name] = event
+        elif event["kind"] == "node.notice":
+            noticed[name] = event["time"]
+        elif event["kind"] == "node.removed":
+            close(name, event["time"])
+    for name in [*dict.fromkeys([*requested, *ready])]:
+        close(name, end)
+    return bars
+
+
+def _cooling_bars(events: Sequence[Event]) -> list[Bar]:
+    return [
+        Bar(
+            f"{event.get('compute_class') or ''} cool-down".strip(),
+            event["time"],
+            event["time"] + float(event.get("seconds") or 0.0),
+            event["subject"],
+            "cooling",
+        )
+        for event in events
+        if event["kind"] == "rung.cooldown"
+    ]
+
+
+def _pod_bars(events: Sequence[Event], end: float) -> list[Bar]:
+    pending: dict[str, float] = {}
+    ready: dict[str, float] = {}
+    bars: list[Bar] = []
+    for event in events:
+        pod, when = event["subject"], event["time"]
+        if event["kind"] == "pod.pending":
+            pending.setdefault(pod, when)
+        elif event["kind"] == "pod.ready":
+            if pod in pending:
+                bars.append(Bar(workload_of(pod), pending.pop(pod), when, pod, "pending"))
+            ready[pod] = when
+        elif event["kind"] == "engine.stopped" and pod in ready:
+            bars.append(Bar(workload_of(pod), ready.pop(pod), when, pod, "ready"))
+    bars += [Bar(workload_of(pod), when, end, pod, "pending") for pod, when in pending.items()]
+    bars += [Bar(workload_of(pod), when, end, pod, "ready") for pod, when in ready.items()]
+    return sorted(bars, key=lambda bar: (bar.lane, bar.start))
+
+
+def workload_of(pod: str) -> str:
+    """Return the workload a pod's name starts with: `ns/name-5d4f9-x7k2p` is `pods of name`."""
+    name = pod.rpartition("/")[2]
+    parts = name.split("-")
+    return "pods of " + "-".join(parts[:-2] if len(parts) > 2 else parts[:1])

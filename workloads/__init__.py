@@ -1,0 +1,1 @@
+"""What runs on the platform: model servers as components over Kubernetes objects."""

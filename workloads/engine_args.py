@@ -1,0 +1,115 @@
+"""vLLM's command line, as a pure function of what is served and on which hardware.
+
+Flags: vLLM 0.32 `arg_utils`; all of them exist in the releases data/versions.yaml locks.
+"""
+
+from dataclasses import dataclass, field
+
+from gke_inference.fit import UTILISATION
+
+PORT = 8000
+COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server")
+"""Written out because the images differ: one has an entrypoint, the other has none."""
+
+_ADAPTERS_IN_A_BATCH = 8
+_QUANTIZATIONS = {
+    "gpu": ("awq", "compressed-tensors", "fp8", "gptq", "modelopt", "mxfp4"),
+    "tpu": ("compressed-tensors", "fp8"),
+}
+_KV_CACHE_DTYPES = ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What one engine process serves."""
+
+    kind: str
+    """`tpu` or `gpu`."""
+    served_name: str
+    source: str
+    """A `gs://` path that is streamed into device memory, or a folder of a mounted volume."""
+    tensor_parallel: int
+    """Devices the model is split over: chips, or twice that where a chip is two devices."""
+    context_tokens: int
+    task: str = "generate"
+    adapters: dict[str, str] = field(default_factory=dict[str, str])
+    """Adapter name to its folder in a mounted volume."""
+    adapter_rank: int = 16
+    block_size: int | None = None
+    kv_cache_dtype: str | None = None
+    max_batch: int | None = None
+    quantization: str | None = None
+
+
+def vllm_args(engine: Engine) -> list[str]:
+    """Returns the arguments behind `COMMAND`.
+
+    On TPU `--max-num-seqs` is part of the compiled shapes: another value means compiling again.
+
+    Raises:
+        ValueError: The engine or the hardware has no such feature; the message names the field.
+    """
+    _check(engine)
+    args = [
+        f"--model={engine.source}",
+        f"--served-model-name={engine.served_name}",
+        f"--port={PORT}",
+        f"--tensor-parallel-size={engine.tensor_parallel}",
+        f"--max-model-len={engine.context_tokens}",
+        f"--gpu-memory-utilization={UTILISATION}",
+        "--no-enable-log-requests",
+    ]
+    if engine.source.startswith("gs://"):
+        args.append("--load-format=runai_streamer")
+        if engine.tensor_parallel > 1:
+            args.append('--model-loader-extra-config={"distributed":true}')
+    if engine.task == "embed":
+        args.append("--runner=pooling")
+    else:
+        args.append("--enable-prefix-caching")
+    for flag, value in (
+        ("--block-size", engine.block_size),
+        ("--kv-cache-dtype", engine.kv_cache_dtype),
+        ("--max-num-seqs", engine.max_batch),
+        ("--quantization", engine.quantization),
+    ):
+        if value is not None:
+            args.append(f"{flag}={value}")
+    return args + _adapter_args(engine)
+
+
+def _adapter_args(engine: Engine) -> list[str]:
+    if not engine.adapters:
+        return []
+    pairs = [f"{name}={path}" for name, path in sorted(engine.adapters.items())]
+    return [
+        "--enable-lora",
+        f"--max-loras={min(len(pairs), _ADAPTERS_IN_A_BATCH)}",
+        f"--max-cpu-loras={len(pairs)}",
+        f"--max-lora-rank={engine.adapter_rank}",
+        "--lora-modules",
+        *pairs,
+    ]
+
+
+def _check(engine: Engine) -> None:
+    if engine.task == "embed" and engine.adapters:
+        raise ValueError(f"adapters: must be empty for task 'embed', got {sorted(engine.adapters)}")
+    if engine.kind == "tpu" and engine.source.startswith("gs://"):
+        raise ValueError(
+            f"weights: must be read from a mounted volume on TPU, got {engine.source!r}: the locked"
+            " TPU release has no streamer"
+        )
+    if engine.kv_cache_dtype is not None and engine.kv_cache_dtype not in _KV_CACHE_DTYPES:
+        raise ValueError(
+            f"kv_cache_dtype: must be one of {', '.join(_KV_CACHE_DTYPES)},"
+            f" got {engine.kv_cache_dtype!r}"
+        )
+    known = _QUANTIZATIONS[engine.kind]
+    if engine.quantization is not None and engine.quantization not in known:
+        raise ValueError(
+            f"quantization: must be one of {', '.join(known)} on {engine.kind},"
+            f" got {engine.quantization!r}"
+        )
+    if engine.block_size is not None and engine.block_size not in (8, 16, 32, 64, 128):
+        raise ValueError(f"block_size: must be 8, 16, 32, 64 or 128, got {engine.block_size}")

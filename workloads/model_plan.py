@@ -1,0 +1,246 @@
+"""From a model's arguments to its Deployments: every check and every derived number.
+
+Nothing here knows Pulumi; errors are `ValueError` with the field first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gke_inference.fit import check_fit, weights_gib
+from gke_inference.manifests import Manifest, manifest
+from gke_inference.rungs import Rung
+from workloads.dual_container import dual_container_pod
+from workloads.engine_args import Engine, vllm_args
+from workloads.hardware import Hardware, hardware
+from workloads.invariants import broken
+from workloads.pod_spec import HARDWARE_LABEL, MODEL_LABEL, Pod, engine_pod
+from workloads.weights import Storage, bucket_path, storage
+
+FORMS = ("dual-container", "paired", "single")
+TASKS = ("embed", "generate")
+_ROLLOUT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A checked model."""
+
+    model: str
+    namespace: str
+    form: str
+    served_names: tuple[str, ...]
+    pod: Pod
+    nodes: dict[str, Hardware]
+    """Hardware by kind, `tpu` and `gpu`."""
+    replicas: dict[str, int]
+    """Initial replicas by kind; `any` in the dual-container form."""
+    files: dict[str, Storage]
+    arguments: dict[str, list[str]]
+
+    @property
+    def deployments(self) -> dict[str, str]:
+        """Deployment name by kind of hardware, or one under `any`."""
+        if self.form == "dual-container":
+            return {"any": self.model}
+        return {kind: f"{self.model}-{kind}" for kind in self.nodes}
+
+    @property
+    def placements(self) -> list[str]:
+        """The rungs the model may run on, TPU first, each in the order it is tried."""
+        return [rung.label for node in self.nodes.values() for rung in node.rungs]
+
+
+def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
+    """Returns the checked plan of a model.
+
+    Raises:
+        ValueError: An argument is out of range or contradicts another or the hardware.
+    """
+    form = _form(args, rungs)
+    task = _one_of("task", args.get("task", "generate"), TASKS)
+    nodes = _nodes(args, form, rungs)
+    weights = bucket_path(args["weights"], "weights")
+    adapters = {
+        name: bucket_path(uri, f"adapters.{name}")
+        for name, uri in sorted(args.get("adapters", {}).items())
+    }
+    size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
+    for rung in rungs:
+        reason = check_fit(rung, size_gib)
+        if reason is not None:
+            raise ValueError(f"rungs: must hold the model, which {reason}")
+    served = args.get("served_name", args["model"])
+    files = {
+        kind: storage(
+            kind,
+            args["model"],
+            weights,
+            adapters,
+            cache_bucket=args.get("cache_bucket"),
+            claim=args.get("weights_claim"),
+            weights_gib=size_gib,
+        )
+        for kind in nodes
+    }
+    return ModelPlan(
+        arguments={
+            kind: vllm_args(_engine(args, kind, nodes[kind], files[kind], served, task))
+            for kind in nodes
+        },
+        files=files,
+        form=form,
+        model=args["model"],
+        namespace=args["namespace"],
+        nodes=nodes,
+        pod=Pod(
+            longest_request_seconds=_within(
+                "longest_request_seconds", args.get("longest_request_seconds", 300), 1, 3600
+            ),
+            model=args["model"],
+            service_account=args["service_account"],
+        ),
+        replicas=_replicas(args, form, list(nodes)),
+        served_names=(served, *adapters),
+    )
+
+
+def deployments(plan: ModelPlan) -> dict[str, Manifest]:
+    """Returns the Deployments by kind of hardware, or one under `any`.
+
+    Raises:
+        ValueError: A finished pod template breaks an invariant.
+    """
+    if plan.form == "dual-container":
+        template = dual_container_pod(plan.pod, plan.nodes, plan.files, plan.arguments)
+        for kind, container in zip(sorted(plan.nodes), _containers(template), strict=True):
+            _refuse_broken(container, plan.nodes[kind])
+        return {"any": _deployment(plan, "any", template)}
+    made: dict[str, Manifest] = {}
+    for kind, node in plan.nodes.items():
+        template = engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind])
+        for container in _containers(template):
+            _refuse_broken(container, node)
+        made[kind] = _deployment(plan, kind, template)
+    return made
+
+
+def disruption_budget(plan: ModelPlan) -> Manifest:
+    """Returns the PodDisruptionBudget: one replica at a time, over all hardware of the model."""
+    return manifest(
+        "pod_disruption_budget",
+        plan.model,
+        plan.namespace,
+        labels=plan.pod.labels,
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": plan.pod.labels}},
+    )
+
+
+def _containers(template: Manifest) -> list[Manifest]:
+    return template["spec"]["containers"]
+
+
+def _refuse_broken(container: Manifest, node: Hardware) -> None:
+    if problems := broken(container, node):
+        raise ValueError(
+            f"model: must render a sound {container['name']}, got {'; '.join(problems)}"
+        )
+
+
+def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
+    """Returns one Deployment; nothing waits for it, as a rung may be out of stock for hours.
+
+    An update takes a chip away before it asks for one, because there may be none to spare; a
+    single replica is replaced the other way round, as nothing else serves meanwhile.
+    """
+    is_alone = sum(plan.replicas.values()) == 1
+    surge, unavailable = (1, 0) if is_alone else (0, 1)
+    return manifest(
+        "deployment",
+        plan.deployments[kind],
+        plan.namespace,
+        annotations={"pulumi.com/skipAwait": "true"},
+        labels=template["metadata"]["labels"],
+        spec={
+            "progressDeadlineSeconds": _ROLLOUT_SECONDS,
+            "replicas": plan.replicas[kind],
+            "selector": {"matchLabels": {MODEL_LABEL: plan.model, HARDWARE_LABEL: kind}},
+            "strategy": {
+                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
+                "type": "RollingUpdate",
+            },
+            "template": template,
+        },
+    )
+
+
+def _form(args: Mapping[str, Any], rungs: list[Rung]) -> str:
+    kinds = sorted({rung.kind for rung in rungs})
+    default = "paired" if len(kinds) == 2 else "single"
+    form = _one_of("form", args.get("form", default), FORMS)
+    if form == "single" and len(kinds) == 2:
+        raise ValueError(
+            "form: must be 'paired' or 'dual-container' with TPU and GPU rungs, got 'single'"
+        )
+    if form == "dual-container" and len(kinds) != 2:
+        raise ValueError(f"form: must have TPU and GPU rungs for 'dual-container', got {kinds[0]}")
+    return form
+
+
+def _nodes(args: Mapping[str, Any], form: str, rungs: list[Rung]) -> dict[str, Hardware]:
+    classes: Mapping[str, str] = args["compute_classes"]
+    nodes: dict[str, Hardware] = {}
+    for kind in ("tpu", "gpu"):
+        if not any(rung.kind == kind for rung in rungs):
+            continue
+        key = "any" if form == "dual-container" else kind
+        if key not in classes:
+            raise ValueError(f"compute_classes: must have {key!r}, got {sorted(classes)}")
+        nodes[kind] = hardware(kind, classes[key], rungs)
+    return nodes
+
+
+def _engine(
+    args: Mapping[str, Any], kind: str, node: Hardware, files: Storage, served: str, task: str
+) -> Engine:
+    def number(name: str) -> int | None:
+        return None if args.get(name) is None else int(args[name])
+
+    return Engine(
+        adapter_rank=int(args.get("adapter_rank", 16)),
+        adapters=files.adapters,
+        block_size=number("block_size"),
+        context_tokens=_within("context_tokens", args["context_tokens"], 1, 10_000_000),
+        kind=kind,
+        kv_cache_dtype=args.get("kv_cache_dtype"),
+        max_batch=number("max_batch"),
+        quantization=args.get("quantization"),
+        served_name=served,
+        source=files.source,
+        task=task,
+        tensor_parallel=node.tensor_parallel,
+    )
+
+
+def _replicas(args: Mapping[str, Any], form: str, kinds: list[str]) -> dict[str, int]:
+    count = _within("replicas", args["replicas"], 0, 1000)
+    if form == "dual-container":
+        return {"any": count}
+    if len(kinds) == 1:
+        return {kinds[0]: count}
+    return {
+        "tpu": count,
+        "gpu": _within("standby_replicas", args.get("standby_replicas", 1), 0, 1000),
+    }
+
+
+def _within(field: str, value: Any, low: int, high: int) -> int:
+    if not low <= int(value) <= high:
+        raise ValueError(f"{field}: must be {low} to {high}, got {value}")
+    return int(value)
+
+
+def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"{field}: must be one of {', '.join(allowed)}, got {value!r}")
+    return value

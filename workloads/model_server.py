@@ -1,0 +1,133 @@
+"""A model on the platform: its servers on TPU and GPU, ready to stand behind one pool."""
+
+from typing import Any, NotRequired, TypedDict, cast
+
+import pulumi
+
+from gke_inference.manifests import register
+from gke_inference.rungs import RungArgs, checked_input
+from workloads.engine_args import PORT
+from workloads.model_plan import ModelPlan, deployments, disruption_budget, model_plan
+
+
+class ModelServerArgs(TypedDict):
+    """Inputs of `ModelServer`."""
+
+    compute_classes: dict[str, str]
+    """Compute class by kind of hardware: `tpu`, `gpu`; `any` for the dual-container form."""
+    context_tokens: int
+    """Longest prompt and answer together, in tokens."""
+    model: str
+    """Key of the model: Kubernetes names and labels are made of it."""
+    namespace: str
+    """Namespace of the servers, the same as the gateway's."""
+    parameters_billion: float
+    """Parameters of the model, in billions."""
+    replicas: int
+    """Replicas at the start; the autoscaler owns the number from then on."""
+    rungs: list[RungArgs]
+    """The rungs of the classes, in order: they decide flags, chips and tolerations."""
+    service_account: str
+    """Kubernetes service account that may read the buckets."""
+    weights: str
+    """`gs://BUCKET/PATH` of the weights, in safetensors."""
+    adapter_rank: NotRequired[int]
+    """Largest rank of the adapters. Default 16."""
+    adapters: NotRequired[dict[str, str]]
+    """LoRA adapters: name to `gs://BUCKET/PATH`."""
+    block_size: NotRequired[int]
+    """Tokens of a KV-cache block. Default: the engine's; the picker reads it from the engine."""
+    cache_bucket: NotRequired[str]
+    """Bucket for compiled TPU programs; required with a TPU rung. The account must write to it."""
+    form: NotRequired[str]
+    """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
+    kv_cache_dtype: NotRequired[str]
+    """Number format of the KV cache, such as `fp8`. Default: the model's."""
+    longest_request_seconds: NotRequired[int]
+    """How long a pod that must go may finish what it answers. Default 300."""
+    max_batch: NotRequired[int]
+    """Most requests computed at once. Default: the engine's."""
+    quantization: NotRequired[str]
+    """How the weights are quantized, such as `fp8`. Default: as the model says."""
+    served_name: NotRequired[str]
+    """Name clients use. Default: `model`."""
+    standby_replicas: NotRequired[int]
+    """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need."""
+    task: NotRequired[str]
+    """`generate` (default) or `embed`."""
+    weight_bits: NotRequired[int]
+    """Bits of one parameter as served. Default 16."""
+    weights_claim: NotRequired[str]
+    """Claim of a volume whose root is the model (Hyperdisk ML), read instead of the bucket."""
+
+
+class ModelServer(pulumi.ComponentResource):
+    """vLLM Deployments for one model, in one of three forms.
+
+    - `paired`: a TPU Deployment and a GPU Deployment with one label. The first holds the replicas;
+      the second keeps a few warm and, through its autoscaler, gets one more for each replica of the
+      first that has no node. GKE promises nothing here and need not: each pod asks for what it
+      needs, and a stock-out is a Pending pod that is counted.
+    - `dual-container`: one Deployment, see `workloads.dual_container` for what that costs.
+    - `single`: rungs of one kind, one Deployment.
+    """
+
+    deployments: dict[str, str]
+    """Deployment name by kind of hardware: `tpu`, `gpu`, or `any`."""
+    labels: dict[str, str]
+    """Labels an InferencePool selects."""
+    placements: list[str]
+    """Rungs the model may run on, such as `tpu-v6e 2x2 reservation`."""
+    port: int
+    """Port of the OpenAI API and of `/metrics`."""
+    served_names: list[str]
+    """Names clients may use: the model, then its adapters."""
+
+    def __init__(
+        self, name: str, args: ModelServerArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ModelServer", name, {}, opts)
+        plan = _checked(args)
+        # The autoscaler owns the number of replicas once the Deployment exists.
+        scaled = pulumi.ResourceOptions(parent=self, ignore_changes=["spec.replicas"])
+        for kind, deployment in _built(plan).items():
+            register(f"{name}-{kind}", deployment, scaled)
+        register(f"{name}-budget", disruption_budget(plan), pulumi.ResourceOptions(parent=self))
+        self.deployments = plan.deployments
+        self.labels = plan.pod.labels
+        self.placements = plan.placements
+        self.port = PORT
+        self.served_names = list(plan.served_names)
+        self.register_outputs(
+            {
+                "deployments": self.deployments,
+                "labels": self.labels,
+                "placements": self.placements,
+                "port": self.port,
+                "servedNames": self.served_names,
+            }
+        )
+
+
+def _checked(args: ModelServerArgs) -> ModelPlan:
+    rungs = [checked_input(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
+    if not rungs:
+        raise pulumi.InputPropertyError("rungs", "must have at least one rung, got none")
+    try:
+        return model_plan(cast("dict[str, Any]", args), rungs)
+    except ValueError as error:
+        raise _as_input_error(error) from error
+
+
+def _built(plan: ModelPlan) -> dict[str, Any]:
+    try:
+        return deployments(plan)
+    except ValueError as error:
+        raise _as_input_error(error) from error
+
+
+def _as_input_error(error: ValueError) -> pulumi.InputPropertyError:
+    """Returns the error with its field in camelCase, as callers in other languages know it."""
+    field, _, reason = str(error).partition(": ")
+    head, *rest = field.split("_")
+    return pulumi.InputPropertyError(head + "".join(part.title() for part in rest), reason)

@@ -1,0 +1,221 @@
+"""The pod of a model server, as a pure function of its hardware, files and engine."""
+
+from dataclasses import dataclass
+
+from gke_inference.accelerators import catalogue_taints
+from gke_inference.manifests import Manifest
+from gke_inference.versions import image
+from workloads.engine_args import COMMAND, PORT
+from workloads.hardware import Hardware
+from workloads.weights import Storage
+
+MODEL_LABEL = "gke-inference/model"
+HARDWARE_LABEL = "gke-inference/hardware"
+STARTUP_MINUTES = 30
+"""How long an engine may load and compile before its container is restarted."""
+
+_STARTUP_PERIOD_SECONDS = 10
+_SETTLE_SECONDS = 15
+_AFTER_DRAIN_SECONDS = 60
+_SHARED_MEMORY_GIB_PER_DEVICE = 2
+_GPU_USER = 1000
+_HOME = "/home/engine"
+
+DRAIN = """\
+import sys, time, urllib.request
+time.sleep({settle})
+end = time.monotonic() + {longest}
+busy = ("vllm:num_requests_running", "vllm:num_requests_waiting{{")
+while time.monotonic() < end:
+    with urllib.request.urlopen("http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    if not sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(busy)):
+        sys.exit()
+    time.sleep(1)
+"""
+"""Waits until the load balancer has let go and no request is left, at most the longest request."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What all pods of one model have in common."""
+
+    model: str
+    service_account: str
+    longest_request_seconds: int
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels an InferencePool selects, whatever the hardware."""
+        return {MODEL_LABEL: self.model}
+
+
+def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Manifest:
+    """Returns the pod template of a server on one kind of hardware.
+
+    It asks for every chip of its node, so no second pod fits on it.
+    """
+    container = engine_container(pod, node.kind, files, args)
+    amount = str(node.chips)
+    container["resources"] = {
+        "limits": {node.resource: amount},
+        "requests": {**node.requests, node.resource: amount},
+    }
+    container["volumeMounts"] += _scratch_mounts(node.kind)
+    return {
+        "metadata": {
+            "annotations": dict(files.annotations),
+            "labels": template_labels(pod, node.kind),
+        },
+        "spec": {
+            **pod_head(pod, node.compute_class),
+            "containers": [container],
+            "securityContext": _pod_security(node.kind),
+            "tolerations": tolerations([node.kind], node.compute_class),
+            "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.tensor_parallel)],
+        },
+    }
+
+
+def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Manifest:
+    """Returns the engine's container without resources."""
+    environment = {**files.environment, **_environment(kind)}
+    return {
+        "args": args,
+        "command": list(COMMAND),
+        "env": [{"name": key, "value": value} for key, value in sorted(environment.items())],
+        "image": image(f"vllm_{kind}").reference,
+        "lifecycle": {"preStop": {"exec": {"command": ["python3", "-c", _drain(pod)]}}},
+        "name": "vllm",
+        "ports": [{"containerPort": PORT, "name": "http"}],
+        "securityContext": _container_security(kind),
+        "volumeMounts": list(files.mounts),
+        **probes(),
+    }
+
+
+def probes() -> Manifest:
+    """Returns the three probes: starting may take half an hour, serving may not pause."""
+    check = {"httpGet": {"path": "/health", "port": PORT}}
+    return {
+        "livenessProbe": {
+            **check,
+            "failureThreshold": 6,
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+        },
+        "readinessProbe": {
+            **check,
+            "failureThreshold": 2,
+            "periodSeconds": 5,
+            "timeoutSeconds": 2,
+        },
+        "startupProbe": {
+            **check,
+            "failureThreshold": STARTUP_MINUTES * 60 // _STARTUP_PERIOD_SECONDS,
+            "periodSeconds": _STARTUP_PERIOD_SECONDS,
+            "timeoutSeconds": 2,
+        },
+    }
+
+
+def pod_head(pod: Pod, compute_class: str) -> Manifest:
+    """Returns what is the same in every form: account, class, spread and grace."""
+    return {
+        "automountServiceAccountToken": False,
+        "nodeSelector": {"cloud.google.com/compute-class": compute_class},
+        "serviceAccountName": pod.service_account,
+        "terminationGracePeriodSeconds": _SETTLE_SECONDS
+        + pod.longest_request_seconds
+        + _AFTER_DRAIN_SECONDS,
+        "topologySpreadConstraints": [
+            {
+                "labelSelector": {"matchLabels": pod.labels},
+                "maxSkew": 1,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+            }
+        ],
+    }
+
+
+def template_labels(pod: Pod, hardware: str) -> dict[str, str]:
+    """Returns the labels of a pod: those of the model, and which hardware it is for."""
+    return {
+        **pod.labels,
+        HARDWARE_LABEL: hardware,
+        "app.kubernetes.io/component": "model-server",
+        "app.kubernetes.io/managed-by": "gke-inference",
+        "app.kubernetes.io/name": pod.model,
+    }
+
+
+def tolerations(kinds: list[str], compute_class: str) -> list[Manifest]:
+    """Returns the taints the pod accepts: its accelerators, spot nodes, and its class.
+
+    Spot is always accepted: the class, not the pod, decides whether a rung is spot. GKE tolerates
+    the class by itself on nodes it creates, but not on pools made by hand.
+    """
+    taints = catalogue_taints()
+    accepted: list[Manifest] = [
+        {"effect": "NoSchedule", "key": taints[kind]["key"], "operator": "Exists"} for kind in kinds
+    ]
+    spot = taints["spot"]
+    accepted.append({"effect": "NoSchedule", "operator": "Equal", **spot})
+    accepted.append(
+        {
+            "effect": "NoSchedule",
+            "key": "cloud.google.com/compute-class",
+            "operator": "Equal",
+            "value": compute_class,
+        }
+    )
+    return accepted
+
+
+def _environment(kind: str) -> dict[str, str]:
+    if kind == "tpu":
+        return {}
+    # The image's own user is root; another one needs a home for what engines cache at run time.
+    return {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
+
+
+def _container_security(kind: str) -> Manifest:
+    if kind == "tpu":
+        return {"allowPrivilegeEscalation": False}
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def _pod_security(kind: str) -> Manifest:
+    """Returns the pod's user: unprivileged on GPU; libtpu opens /dev/vfio as root."""
+    profile: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
+    if kind == "tpu":
+        return profile
+    return {
+        **profile,
+        "fsGroup": _GPU_USER,
+        "runAsGroup": _GPU_USER,
+        "runAsNonRoot": True,
+        "runAsUser": _GPU_USER,
+    }
+
+
+def _scratch_volumes(kind: str, devices: int) -> list[Manifest]:
+    size = _SHARED_MEMORY_GIB_PER_DEVICE * devices
+    volumes: list[Manifest] = [
+        {"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}, "name": "shared-memory"}
+    ]
+    if kind == "gpu":
+        volumes.append({"emptyDir": {"sizeLimit": "10Gi"}, "name": "home"})
+    return volumes
+
+
+def _scratch_mounts(kind: str) -> list[Manifest]:
+    mounts: list[Manifest] = [{"mountPath": "/dev/shm", "name": "shared-memory"}]  # noqa: S108
+    if kind == "gpu":
+        mounts.append({"mountPath": _HOME, "name": "home"})
+    return mounts
+
+
+def _drain(pod: Pod) -> str:
+    return DRAIN.format(longest=pod.longest_request_seconds, port=PORT, settle=_SETTLE_SECONDS)
