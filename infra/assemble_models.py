@@ -133,6 +133,7 @@ def scaling_args(
             min_replicas=standby(model) if fills else model.replicas.min,
             model=object_name(name),
             namespace=NAMESPACE,
+            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             target_name=deployment,
         )
     return made

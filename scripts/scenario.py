@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from scripts.ask import stream_chat
-from scripts.console import CommandError, console
+from scripts.console import CommandError, console, step
 from scripts.placements import placements
 from twin.events import Events
 from twin.gke import scenario as scenarios
@@ -32,12 +32,13 @@ def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
 
 
 class Client(threading.Thread):
-    """Asks one model again and again and counts what comes back."""
+    """Asks one model again and again; counts what comes back, and notes when that changes."""
 
     def __init__(self, endpoint: str, model: str, events: Events) -> None:
         super().__init__(name="client", daemon=True)
         self._endpoint, self._model, self._events = endpoint, model, events
         self._stop_asking = threading.Event()
+        self._last: tuple[str, str] = ("", "")
         self.answered = 0
         self.refused = 0
         self.longest_gap_seconds = 0.0
@@ -50,13 +51,18 @@ class Client(threading.Thread):
                 answer = stream_chat(self._endpoint, self._model, "Are you there?", max_tokens=4)
             except CommandError as error:
                 self.refused += 1
-                self._events.emit("answer.refused", self._model, str(error)[:200])
+                self._note("answer.refused", self._model, " ".join(str(error).split())[:120])
                 continue
             self.answered += 1
             now = time.monotonic()
             self.longest_gap_seconds = max(self.longest_gap_seconds, now - last)
             last = now
-            self._events.emit("answer.ok", answer.served_by or self._model, self._model)
+            self._note("answer.ok", answer.served_by, f"{answer.served_by} answers")
+
+    def _note(self, kind: str, subject: str, message: str) -> None:
+        if (kind, subject) != self._last:
+            self._last = (kind, subject)
+            self._events.emit(kind, subject, message)
 
     def finish(self) -> None:
         """Stop asking and wait for the last answer."""
@@ -87,13 +93,15 @@ def play(
     """
     from twin.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
+    with step("Waiting until the platform is at rest"):
+        _settle(paths)
     events = Events(paths.events_file)
     begun = time.time()
     console.print(f"\n[bold]{runner.scenario.name}[/bold]: {runner.scenario.description.strip()}")
     client = Client(endpoint, model, events)
     client.start()
     try:
-        finished = runner.run(lambda step: console.print(f"  → {step.title}"))
+        finished = runner.run(lambda done: console.print(f"  → {done.title}"))
         _settle(paths)
     finally:
         client.finish()

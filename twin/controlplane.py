@@ -172,6 +172,9 @@ class ControlPlane:
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
+            # the scheduler's back-off, up to 10 s, does not run on the twin's clock
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
             "clientConnection": {
                 "kubeconfig": str(self._folder / "scheduler.kubeconfig"),
                 "qps": 1000,

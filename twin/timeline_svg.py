@@ -102,4 +102,5 @@ def _axes_texts(axes: Any, speed: float, title: str) -> None:
         importlib.import_module("matplotlib.patches").Patch(color=colour, label=kind)
         for kind, colour in _COLOURS.items()
     ]
-    axes.legend(handles=handles, fontsize=7, ncol=len(handles), loc="lower right")
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.1)}
+    axes.legend(handles=handles, fontsize=7, ncol=len(handles), frameon=False, **place)

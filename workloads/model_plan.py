@@ -228,10 +228,10 @@ def _replicas(args: Mapping[str, Any], form: str, kinds: list[str]) -> dict[str,
         return {"any": count}
     if len(kinds) == 1:
         return {kinds[0]: count}
-    return {
-        "tpu": count,
-        "gpu": _within("standby_replicas", args.get("standby_replicas", 1), 0, 1000),
-    }
+    standby = _within("standby_replicas", args.get("standby_replicas", 1), 0, 1000)
+    # From zero the autoscaler starts only what it brought to zero itself (its condition
+    # ScaledToZero): a Deployment that begins at zero would stay there.
+    return {"tpu": count, "gpu": max(1, standby)}
 
 
 def _within(field: str, value: Any, low: int, high: int) -> int:

@@ -52,7 +52,8 @@ class ModelServerArgs(TypedDict):
     served_name: NotRequired[str]
     """Name clients use. Default: `model`."""
     standby_replicas: NotRequired[int]
-    """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need."""
+    """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need: one is
+    there at first, until the autoscaler finds that nothing needs it."""
     task: NotRequired[str]
     """`generate` (default) or `embed`."""
     weight_bits: NotRequired[int]

@@ -37,6 +37,8 @@ class Replicas(StackModel):
     """Replicas the autoscaler may reach."""
     standby: int | None = Field(default=None, ge=0, le=1000)
     """Paired only: warm replicas on the GPU rungs, 1 by default; 0 starts the first on need."""
+    scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
+    """How long a replica must be of no use before the autoscaler takes it away."""
 
 
 class Size(StackModel):

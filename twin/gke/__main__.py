@@ -13,6 +13,7 @@ from twin.gke import bootstrap
 from twin.gke.agent import NodeAgent
 from twin.gke.autoscaler import Autoscaler
 from twin.gke.context import ClusterContext
+from twin.gke.custom_metrics import CustomMetrics
 from twin.gke.gateway import GatewayController
 from twin.gke.metrics import ExternalMetrics
 from twin.gke.pools import PoolController
@@ -31,6 +32,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         PoolController(context),
         Autoscaler(context),
         ExternalMetrics(context),
+        CustomMetrics(context),
         NodeAgent(context),
         GatewayController(context),
     ]

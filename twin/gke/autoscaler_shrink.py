@@ -41,6 +41,9 @@ class Shrinker:
             names.add(node.name)
             by_group.setdefault(node.group, []).append(node)
         self._gone &= names
+        for pod in cluster.orphans:
+            if pod["spec"]["nodeName"] in self._provisioner.removed:
+                delete_pod(self._ctx, pod, grace=0)  # bound while the node was being removed
         self._take_away(by_group, coming)
         self._remove_empty(cluster, by_group)
         return bool(self._notices)

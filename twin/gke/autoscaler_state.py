@@ -19,6 +19,7 @@ from twin.kube import JsonObject
 
 _LOG = logging.getLogger(__name__)
 _YOUNG_SECONDS = 30.0  # the scheduler's back-off, up to 10 s, is not scaled
+_PODS_KEPT = 20_000
 _FINISHED = {"Succeeded", "Failed"}
 
 
@@ -97,6 +98,8 @@ class Cluster:
     class_items: dict[str, JsonObject]
     autopilot: bool
     zones: tuple[str, ...]
+    orphans: list[JsonObject] = field(default_factory=list[JsonObject])
+    """Pods on nodes that are not there."""
     young: list[Room] = field(default_factory=list[Room])
     """Nodes that came up a moment ago: the scheduler may not have looked at them yet."""
 
@@ -132,6 +135,7 @@ class ClusterState:
         self._classes = Informer(kube, "/apis/cloud.google.com/v1/computeclasses", self.wake)
         self._first_seen: dict[str, float] = {}
         self._pool_cache: dict[str, tuple[float, PoolSpec]] = {}
+        self._pod_cache: dict[str, Pod] = {}
         self._class_cache: dict[str, tuple[str, Class]] = {}
 
     def start(self, stop: threading.Event) -> bool:
@@ -173,7 +177,7 @@ class ClusterState:
         for item in self._pods.items():
             node = item["spec"].get("nodeName")
             if node and part(item, "status").get("phase") not in _FINISHED:
-                placed.setdefault(node, []).append((autoscaler_pods.parse(item), item))
+                placed.setdefault(node, []).append((self._parsed(item), item))
             elif autoscaler_pods.is_unschedulable(item):
                 namespace = item["metadata"]["namespace"]
                 waiting.append(autoscaler_pods.parse(item, defaults.get(namespace), classes))
@@ -192,9 +196,24 @@ class ClusterState:
             autopilot=self._ctx.spec.autopilot,
             zones=self._ctx.spec.zones,
         )
+        names = {node.name for node in found}
+        cluster.orphans = [
+            item for name, on in placed.items() if name not in names for _, item in on
+        ]
         self._count(cluster, coming)
-        cluster.young = [node.room() for node in found if self._is_young(node)]
+        young = [node for node in found if self._is_young(node)]
+        if waiting:
+            cluster.young = [node.room() for node in young]
         return cluster
+
+    def _parsed(self, item: JsonObject) -> Pod:
+        """Return a placed pod; what matters of it does not change while it lives."""
+        uid: str = item["metadata"]["uid"]
+        if uid not in self._pod_cache:
+            if len(self._pod_cache) > _PODS_KEPT:
+                self._pod_cache.clear()
+            self._pod_cache[uid] = autoscaler_pods.parse(item)
+        return self._pod_cache[uid]
 
     def _is_young(self, node: Node) -> bool:
         if node.item["spec"].get("unschedulable"):

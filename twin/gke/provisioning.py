@@ -66,6 +66,8 @@ class Provisioner:
         self.groups: dict[str, Group] = {}
         """Requested groups whose nodes are not registered yet."""
         self._registered: dict[str, Group] = {}
+        self.removed: set[str] = set()
+        """Names of the nodes that were removed; names are not used again."""
 
     def coming(self, known: Set[str]) -> list[Group]:
         """Return the requested groups that a watcher of nodes has not seen all nodes of.
@@ -218,13 +220,15 @@ class Provisioner:
         kube = self._ctx.kube
         with self._lock:
             self._registered = {k: g for k, g in self._registered.items() if name not in g.names}
-        for pod in kube.list("/api/v1/pods", field_selector=f"spec.nodeName={name}"):
-            delete_pod(self._ctx, pod, grace=0)
+        self.removed.add(name)
         try:
             kube.delete(f"/api/v1/nodes/{name}")
         except KubeError as error:
             if error.status != 404:
                 raise
+        # after the node, so that no replacement is put on it in between
+        for pod in kube.list("/api/v1/pods", field_selector=f"spec.nodeName={name}"):
+            delete_pod(self._ctx, pod, grace=0)
         self.ledger.release(name)
         labels: dict[str, str] = node["metadata"].get("labels", {})
         annotations: dict[str, str] = node["metadata"].get("annotations", {})

@@ -89,6 +89,7 @@ def test_a_stock_out_ends_the_scan_and_a_cooling_rung_is_passed_over():
     world = World(STOCKOUT)
     spot = {**L4, "spot": True}
     [verdict] = decide(klass(L4, spot), pods(2), world=world)
+    assert verdict.offer is not None
     assert (verdict.kind, verdict.offer.rung.index, len(verdict.pods)) == ("failed", 0, 2)
     world = World()
     decide(klass(L4, spot), pods(1), world=world, cooling={0: 101.0})
@@ -132,6 +133,7 @@ def test_nodes_that_are_coming_are_counted_before_more_are_asked_for():
 def test_a_multi_host_slice_serves_as_many_pods_as_it_has_hosts():
     rule = {"tpu": {"type": "tpu-v6e-slice", "count": 4, "topology": "4x4"}}
     [verdict] = decide(klass(rule), pods(4, "google.com/tpu", "4"))
+    assert verdict.offer is not None
     assert (verdict.offer.hosts, len(verdict.pods)) == (4, 4)
 
 

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from twin.gke.capacity import Claim, Holding, QuotaLine, StockLine, World, decide, to_take_away
 from twin.gke.capacity_ledger import Ledger
+from twin.gke.nodes import Provisioning
 from twin.paths import TwinPaths
 
 ZONE = "us-east5-b"
@@ -13,7 +14,7 @@ ZONE = "us-east5-b"
 def claim(
     node="n",
     *,
-    provisioning="on-demand",
+    provisioning: Provisioning = "on-demand",
     chips=4,
     zone=ZONE,
     reservation=None,

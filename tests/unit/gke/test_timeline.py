@@ -60,9 +60,10 @@ def test_bars_of_one_row_do_not_overlap():
 
 
 def test_the_table_shows_both_clocks_and_the_speed():
-    console = Console(file=io.StringIO(), width=120)
+    output = io.StringIO()
+    console = Console(file=output, width=120)
     console.print(table(EVENTS, 100))
-    text = console.file.getvalue()
+    text = output.getvalue()
     assert "100 times faster" in text
     assert "6:40" in text
     assert "4.0s" in text

@@ -69,9 +69,10 @@ def test_a_pair_starts_with_its_replicas_on_tpu_and_one_gpu_standby(recorder, ar
     assert counts == {"llama-8b-tpu": 2, "llama-8b-gpu": 1}
 
 
-def test_a_pair_may_have_no_standby_at_all(recorder, args):
+def test_a_pair_without_standby_begins_with_one_that_the_autoscaler_takes_away(recorder, args):
+    """From zero the autoscaler starts only what it brought to zero itself."""
     made = deployments(recorder, {**args, "standby_replicas": 0})
-    assert made["llama-8b-gpu"]["spec"]["replicas"] == 0
+    assert made["llama-8b-gpu"]["spec"]["replicas"] == 1
 
 
 def test_rungs_of_one_kind_are_one_deployment(recorder, gpu_only):
