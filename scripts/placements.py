@@ -1,5 +1,6 @@
 """What runs where: the engine pods of the twin's clusters, their rung and what it costs an hour."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from twin.paths import TwinPaths
 COMPONENT_LABEL = "app.kubernetes.io/component"
 MODEL_LABEL = "app.kubernetes.io/name"
 _ENGINE = "model-server"
+_WAITS = "waits for a node"
+_AT_REST = ("ready", _WAITS)
 _TPU, _GPU = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator"
 
 
@@ -59,7 +62,7 @@ def _state(pod: dict[str, Any]) -> str:
     if conditions.get("Ready", {}).get("status") == "True":
         return "ready"
     if conditions.get("PodScheduled", {}).get("status") == "False":
-        return "waits for a node"
+        return _WAITS
     for container in status.get("containerStatuses", []):
         if waiting := container.get("state", {}).get("waiting"):
             return str(waiting.get("reason", "waiting"))
@@ -113,4 +116,31 @@ def placements(paths: TwinPaths) -> list[Placement]:
     return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
 
 
-__all__ = ["KubeError", "Placement", "placements"]
+def settled(paths: TwinPaths, timeout: float, quiet: float = 0.0) -> bool:
+    """Wait until no replica is on its way, and nothing has changed for `quiet` seconds.
+
+    Args:
+        paths: of the twin.
+        timeout: how long to wait, in seconds.
+        quiet: for how long nothing may have changed.
+
+    Returns:
+        False if replicas were still on their way after `timeout`.
+
+    Raises:
+        KubeError: a cluster does not answer.
+    """
+    until = time.monotonic() + timeout
+    before: list[Placement] | None = None
+    since = time.monotonic()
+    while time.monotonic() < until:
+        now = placements(paths)
+        if now != before or any(one.state not in _AT_REST for one in now):
+            before, since = now, time.monotonic()
+        elif time.monotonic() - since >= quiet:
+            return True
+        time.sleep(0.3)
+    return False
+
+
+__all__ = ["KubeError", "Placement", "placements", "settled"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scripts.ask import stream_chat
 from scripts.console import CommandError, console, step
-from scripts.placements import placements
+from scripts.placements import settled
 from twin.events import Events
 from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
@@ -70,19 +70,6 @@ class Client(threading.Thread):
         self.join(timeout=70)
 
 
-def _settle(paths: TwinPaths) -> None:
-    """Wait until nothing has changed for a while: pods and nodes are where they will stay."""
-    until = time.monotonic() + _SETTLE_SECONDS
-    before, since = None, time.monotonic()
-    while time.monotonic() < until:
-        now = placements(paths)
-        if now != before or any(one.state == "ending" for one in now):
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > _QUIET_SECONDS:
-            return
-        time.sleep(0.5)
-
-
 def play(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
 ) -> None:
@@ -94,7 +81,7 @@ def play(
     from twin.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
     with step("Waiting until the platform is at rest"):
-        _settle(paths)
+        settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
     events = Events(paths.events_file)
     begun = time.time()
     console.print(f"\n[bold]{runner.scenario.name}[/bold]: {runner.scenario.description.strip()}")
@@ -102,7 +89,7 @@ def play(
     client.start()
     try:
         finished = runner.run(lambda done: console.print(f"  → {done.title}"))
-        _settle(paths)
+        settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
     finally:
         client.finish()
     happened = events.read(since=begun)

@@ -10,6 +10,7 @@ from scripts import status as status_command
 from scripts.ask import models, wait_for_answer
 from scripts.console import CommandError, console, step
 from scripts.engine import Engine
+from scripts.placements import settled
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from twin import daemon
@@ -17,6 +18,7 @@ from twin.paths import REPOSITORY, TwinPaths
 from twin.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
+_SETTLE_SECONDS = 30
 _PROMPT = "Say in one sentence what an inference gateway is for."
 
 
@@ -58,6 +60,8 @@ def up(
     with step("Waiting for an answer through the gateway"):
         model = status_command.chat_model(outputs)
         answer = wait_for_answer(endpoint, model, _PROMPT, _ANSWER_SECONDS)
+    with step("Waiting until every replica is ready or out of rungs"):
+        settled(paths, _SETTLE_SECONDS)
     listed = models(endpoint)
     folder = _output_folder(stack)
     (folder / "endpoint").write_text(endpoint + "\n")
