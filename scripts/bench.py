@@ -21,6 +21,7 @@ from infra.growth import stack_with_models
 from scripts.bench_floor import floor_preview_seconds
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
+from scripts.scratch_project import backend, scratch_project
 from twin import clusters, daemon
 from twin.gke.context import ClusterContext, ClusterSpec
 from twin.gke.scale import check as check_scale
@@ -40,31 +41,32 @@ class Subject(StrEnum):
     SETUP = "setup"
 
 
-def _timed_preview(engine: Engine, stack: str, config: Path, folder: str) -> tuple[float, int]:
+def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
     """Return wall seconds and the number of resources of one preview with the policies."""
-    environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
-    arguments = ["preview", "-s", stack, "--policy-pack", "policies", "--non-interactive"]
+    policies = str(REPOSITORY / "policies")
     begun = time.monotonic()
     answer = engine.run(
-        *arguments, "--config-file", str(config), "--json", capture=True, environment=environment
-    )
+        "preview", "-s", stack, "--policy-pack", policies, "--non-interactive", "--json",
+        capture=True, environment=backend(folder), project=project,
+    )  # fmt: skip
     seconds = time.monotonic() - begun
     if answer.returncode:
         raise CommandError(f"{stack}: {answer.stderr[-800:]}{answer.stdout[-800:]}")
     return seconds, sum(json.loads(answer.stdout)["changeSummary"].values())
 
 
-def _previews(engine: Engine, stack: str, config: Path, runs: int) -> tuple[float, int]:
+def _previews(engine: Engine, stack: str, text: str, runs: int) -> tuple[float, int]:
     """Return the median wall time and the number of resources of a stack's first preview."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        project = scratch_project(folder, stack, text)
         made = engine.run(
-            "stack", "init", stack, "--no-select", "--config-file", str(config),
-            capture=True, environment=environment,
-        )  # fmt: skip
+            "stack", "init", stack, capture=True, environment=backend(folder), project=project
+        )
         if made.returncode:
             raise CommandError(made.stderr.strip())
-        results = [_timed_preview(engine, stack, config, folder) for _ in range(runs)]
+        _timed_preview(engine, stack, folder, project)  # what is read for the first time is cached
+        results = [_timed_preview(engine, stack, folder, project) for _ in range(runs)]
     return statistics.median(seconds for seconds, _ in results), results[0][1]
 
 
@@ -72,8 +74,8 @@ def bench_preview(engine: Engine, runs: int) -> list[Row]:
     """Measure the preview of each stack with policies beside the engine's floor."""
     rows: list[Row] = []
     for stack in stack_names():
-        config = REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml"
-        seconds, resources = _previews(engine, stack, config, runs)
+        text = (REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text()
+        seconds, resources = _previews(engine, stack, text, runs)
         floor = statistics.median(floor_preview_seconds(engine, resources, runs))
         rows.append(
             {
@@ -92,10 +94,8 @@ def bench_growth(engine: Engine, runs: int) -> list[Row]:
     """Measure how a preview grows with the number of models."""
     rows: list[Row] = []
     for models in _GROWTH:
-        with tempfile.TemporaryDirectory() as folder:
-            config = Path(folder) / "Pulumi.growth.yaml"
-            config.write_text(yaml.safe_dump({"config": stack_with_models(models)}))
-            seconds, resources = _previews(engine, "growth", config, runs)
+        text = yaml.safe_dump({"config": stack_with_models(models)})
+        seconds, resources = _previews(engine, "growth", text, runs)
         per_resource = 1000 * seconds / resources
         rows.append(
             {

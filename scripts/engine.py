@@ -51,11 +51,12 @@ class Engine:
         *arguments: str,
         capture: bool = False,
         environment: Mapping[str, str] | None = None,
+        project: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `pulumi` in the repository; its output is the user's unless `capture`."""
+        """Run `pulumi` in a project; its output is the user's unless `capture`."""
         return subprocess.run(
             ["pulumi", *arguments],
-            cwd=REPOSITORY,
+            cwd=project,
             env={**os.environ, **self.environment, **(environment or {})},
             text=True,
             capture_output=capture,

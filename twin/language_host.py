@@ -4,6 +4,7 @@ The engine starts it with its own address, reads a port from the first line of o
 this gRPC service. Programs run in this process; policy packs and component plugins as children.
 """
 
+import gc
 import importlib
 import os
 import queue
@@ -73,6 +74,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         request.args[:] = [self._engine]
         os.chdir(request.pwd or entry)
         sys.path.insert(0, str(main.parent))
+        gc.disable()  # loading the SDKs makes a million objects that stay: a second less
 
         def program() -> None:
             runpy.run_path(str(main), run_name="__main__")

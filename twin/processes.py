@@ -4,6 +4,7 @@ A process is recorded with its start time, so that a number the kernel gave to a
 is never taken for ours.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -17,7 +18,14 @@ from typing import Any
 from twin.paths import TwinPaths
 
 _GRACE_SECONDS = 3.0
-_children: list[subprocess.Popen[bytes]] = []  # kept, so that leaving them running is no mistake
+_children: list[subprocess.Popen[bytes]] = []
+
+
+@atexit.register
+def _leave_children() -> None:
+    """Say that processes which outlive this one are left running on purpose."""
+    for child in _children:
+        child.returncode = child.returncode or 0
 
 
 class ProcessError(Exception):
@@ -70,9 +78,20 @@ def log_of(paths: TwinPaths, name: str) -> Path:
 
 
 def start(
-    paths: TwinPaths, name: str, argv: list[str], env: dict[str, str] | None = None
+    paths: TwinPaths,
+    name: str,
+    argv: list[str],
+    env: dict[str, str] | None = None,
+    pass_fds: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a process in a session of its own and record it.
+
+    Args:
+        paths: of the twin.
+        name: it is recorded under.
+        argv: program and arguments.
+        env: variables beside those of this process.
+        pass_fds: open files it inherits under the same numbers.
 
     Raises:
         ProcessError: the program cannot be run.
@@ -87,6 +106,7 @@ def start(
                 stderr=log,
                 start_new_session=True,
                 env={**os.environ, **(env or {})},
+                pass_fds=pass_fds,
             )
         except OSError as error:
             raise ProcessError(f"{name}: {error}") from error

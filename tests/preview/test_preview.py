@@ -1,0 +1,110 @@
+"""Previews with the real engine, of stacks that work and of stacks that do not."""
+
+import filecmp
+
+import pytest
+
+from scripts.engine import stack_names
+from scripts.render import preview_states, write
+from scripts.scratch_project import backend, scratch_project
+from scripts.strict import check_folder
+from tests.unit.infra.broken_stacks import broken_stacks
+from twin import clusters
+from twin.cloud import store
+from twin.paths import REPOSITORY
+
+pytestmark = pytest.mark.needs_tools
+
+SAMPLE = (
+    "typo-in-a-field",
+    "text-for-a-number",
+    "missing-project",
+    "topology-that-does-not-exist",
+    "rung-too-small-for-the-model",
+    "flex-start-with-a-reservation",
+)
+
+
+def files_of(stack):
+    return REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml"
+
+
+@pytest.mark.parametrize("stack", stack_names())
+def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(engine, stack):
+    before = files_of(stack).read_bytes()
+    engine.ensure_stack(stack)
+    answer = engine.run(
+        "preview", "-s", stack, "--policy-pack", "policies", "--non-interactive", capture=True
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "mandatory" not in answer.stdout
+    assert files_of(stack).read_bytes() == before
+
+
+@pytest.mark.parametrize("stack", stack_names())
+def test_every_object_and_resource_of_a_stack_passes_the_strict_checks(engine, stack, tmp_path):
+    states = preview_states(engine, stack)
+    objects, resources = write(states, tmp_path)
+    assert objects > 30
+    assert resources > objects
+    assert check_folder(tmp_path) == []
+
+
+def test_a_wrong_field_in_a_rendered_file_is_found(engine, tmp_path):
+    write(preview_states(engine, "local"), tmp_path)
+    file = next((tmp_path / "manifests").rglob("computeclass*.yaml"))
+    file.write_text(file.read_text().replace("whenUnsatisfiable:", "whenUnsatisfyable:"))
+    resources = tmp_path / "resources.json"
+    resources.write_text(resources.read_text().replace('"ipCidrRange"', '"ipCidrRagne"', 1))
+    problems = check_folder(tmp_path)
+    assert any("whenUnsatisfyable" in problem for problem in problems)
+    assert any("ipCidrRagne" in problem for problem in problems)
+
+
+def test_prod_has_at_least_300_resources_in_three_regions(engine):
+    states = preview_states(engine, "prod")
+    real = [
+        state for state in states if not state["type"].startswith(("pulumi:", "gke-inference:"))
+    ]
+    assert len(real) >= 300
+    regions = {
+        state["inputs"]["location"]
+        for state in states
+        if state["type"] == "gcp:container/cluster:Cluster"
+    }
+    assert len(regions) == 3
+
+
+def test_two_renders_of_a_stack_are_the_same(engine, tmp_path):
+    for name in ("a", "b"):
+        write(preview_states(engine, "staging"), tmp_path / name)
+    compared = filecmp.dircmp(tmp_path / "a", tmp_path / "b")
+    assert not compared.diff_files
+    assert not compared.left_only
+    names = [file.relative_to(tmp_path / "a") for file in (tmp_path / "a").rglob("*.*")]
+    same, changed, missing = filecmp.cmpfiles(tmp_path / "a", tmp_path / "b", names, shallow=False)
+    assert (changed, missing) == ([], [])
+    assert len(same) == len([name for name in names if (tmp_path / "a" / name).is_file()])
+
+
+@pytest.mark.parametrize(
+    "broken", [one for one in broken_stacks() if one.name in SAMPLE], ids=lambda one: one.name
+)
+def test_a_broken_stack_is_one_message_without_a_traceback_and_changes_nothing(
+    engine, broken, tmp_path
+):
+    project = scratch_project(tmp_path, "broken", broken.text())
+    place = {"capture": True, "environment": backend(tmp_path), "project": project}
+    assert engine.run("stack", "init", "broken", **place).returncode == 0
+    answer = engine.run(
+        "up", "--yes", "--skip-preview", "-s", "broken", "--non-interactive", **place
+    )
+    output = answer.stdout + answer.stderr
+    assert answer.returncode != 0
+    # the CLI shows a message when it comes and again under this heading
+    diagnostics = output.split("Diagnostics:")[1]
+    assert diagnostics.count("error:") == 1, output
+    assert broken.expect in diagnostics
+    assert "Traceback" not in output
+    assert store.list_resources(engine.paths) == []
+    assert clusters.folders(engine.paths) == []
