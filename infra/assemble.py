@@ -11,6 +11,7 @@ from gke_inference.accelerator_pool import AcceleratorPoolArgs
 from gke_inference.cluster import InferenceClusterArgs
 from gke_inference.cluster_settings import SystemPoolArgs
 from gke_inference.compute_class import ComputeClassArgs
+from gke_inference.metrics_adapter import MetricsAdapterArgs
 from gke_inference.model_bucket import ModelBucketArgs
 from gke_inference.network import NetworkArgs, RegionRangesArgs
 from gke_inference.node_image_cache import NodeImageCacheArgs
@@ -221,6 +222,17 @@ def namespace_args(platform: Platform, region: str) -> ServingNamespaceArgs:
     forms = {platform.form_of(model) for model in platform.models_in(region).values()}
     level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
     return ServingNamespaceArgs(namespace=NAMESPACE, pod_security=level)
+
+
+def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
+    """Return the arguments of a cluster's metrics adapter, where the stack wants one."""
+    if not platform.monitoring.metrics_adapter:
+        return None
+    return MetricsAdapterArgs(
+        has_access=True,  # infra.project grants it, once for all clusters
+        project=platform.project,
+        project_number=str(platform.project_number),
+    )
 
 
 def _ranges(region: Region) -> RegionRangesArgs:

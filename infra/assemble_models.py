@@ -12,10 +12,10 @@ from gke_inference.inference_gateway import InferenceGatewayArgs, RoutedModelArg
 from gke_inference.model_disk import ModelDiskArgs
 from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
-from infra.assemble import class_names, rungs
+from infra.assemble import class_names, location, rungs
 from infra.capacity import uses_tpu
 from infra.names import NAMESPACE, Names, object_name
-from infra.stack import Form, Model, Platform
+from infra.stack import Form, Model, Platform, Task
 from workloads.model_server import ModelServer, ModelServerArgs
 
 
@@ -120,14 +120,17 @@ def standby(model: Model) -> int:
 
 
 def scaling_args(
-    model: Model, name: str, deployments: dict[str, str]
+    platform: Platform, name: str, region: str, deployments: dict[str, str]
 ) -> dict[str, AutoscalingArgs]:
     """Return the arguments of a model's autoscalers, by the Deployment each one scales."""
+    model = platform.models[name]
     is_pair = len(deployments) > 1
     made: dict[str, AutoscalingArgs] = {}
     for kind, deployment in deployments.items():
         fills = is_pair and kind == "gpu"
         made[deployment] = AutoscalingArgs(
+            cluster_location=location(platform, region),
+            cluster_name=Names(platform).cluster(region),
             fills_unplaced=fills,
             max_replicas=model.replicas.max,
             min_replicas=standby(model) if fills else model.replicas.min,
@@ -147,10 +150,11 @@ def monitoring_args(platform: Platform, name: str, server: ModelServer) -> Monit
         interval_seconds=platform.monitoring.scrape_seconds,
         model=object_name(name),
         namespace=NAMESPACE,
-        pool_name=object_name(name),
         selector=server.labels,
         target_port=server.port,
     )
+    if model.task is Task.GENERATE:  # the others have no picker
+        args["pool_name"] = object_name(name)
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     if model.slo is not None and model.slo.ttft_p95_ms is not None:

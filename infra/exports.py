@@ -20,6 +20,11 @@ def exports(platform: Platform, built: Mapping[str, BuiltRegion]) -> dict[str, A
         if parts.gateway is not None
     }
     return {
+        "addresses": {
+            region: parts.gateway.address
+            for region, parts in built.items()
+            if parts.gateway is not None
+        },
         "clusters": {
             region: {
                 "endpoint": parts.cluster.endpoint,

@@ -6,7 +6,7 @@ from gke_inference.network import Network
 from gke_inference.node_image_cache import NodeImageCache
 from infra import assemble
 from infra.exports import exports
-from infra.project import enable_services
+from infra.project import enable_services, let_adapters_read
 from infra.region import build_region
 from infra.stack import Platform
 
@@ -24,5 +24,7 @@ def deploy(platform: Platform) -> None:
         )
         for region in platform.regions
     }
+    # The project has no workload pool, and so no principals, before it has a cluster.
+    let_adapters_read(platform, [parts.cluster for parts in built.values()])
     for name, value in exports(platform, built).items():
         pulumi.export(name, value)

@@ -1,23 +1,26 @@
-"""What is switched on in the project before anything else is made."""
+"""What the whole project gets: APIs before anything else, and a role once clusters are there."""
 
 from typing import Final
 
 import pulumi
 from pulumi_gcp import projects
 
+from gke_inference.metrics_adapter import ROLE, adapter_principal
 from infra.stack import Platform
 
 SERVICES: Final = (
     "certificatemanager.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "container.googleapis.com",
+    "containerfilesystem.googleapis.com",
     "iam.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "networkservices.googleapis.com",
     "storage.googleapis.com",
 )
-"""APIs that the platform calls, itself or through GKE."""
+"""APIs that the platform calls, itself or through GKE; image streaming is `containerfilesystem`."""
 
 
 def enable_services(platform: Platform) -> list[pulumi.Resource]:
@@ -31,3 +34,15 @@ def enable_services(platform: Platform) -> list[pulumi.Resource]:
         )
         for name in SERVICES
     ]
+
+
+def let_adapters_read(platform: Platform, after: list[pulumi.Resource]) -> None:
+    """Let autoscalers read metrics: one grant, as all clusters' adapters are one principal."""
+    if platform.monitoring.metrics_adapter:
+        projects.IAMMember(
+            "metrics-adapter",
+            member=adapter_principal(platform.project, str(platform.project_number)),
+            project=platform.project,
+            role=ROLE,
+            opts=pulumi.ResourceOptions(depends_on=after),
+        )

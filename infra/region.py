@@ -9,6 +9,7 @@ from gke_inference.accelerator_pool import AcceleratorPool
 from gke_inference.cluster import InferenceCluster
 from gke_inference.compute_class import ComputeClass
 from gke_inference.inference_gateway import InferenceGateway
+from gke_inference.metrics_adapter import MetricsAdapter
 from gke_inference.model_bucket import ModelBucket
 from gke_inference.network import Network
 from gke_inference.serving_namespace import ServingNamespace
@@ -77,6 +78,9 @@ def build_region(
         platform=platform,
         region=region,
     )
+    adapter = assemble.adapter_args(platform)
+    if adapter is not None and platform.models_in(region):
+        MetricsAdapter(f"{region}-metrics-adapter", adapter, inside)
     capacity = _build_capacity(site, cluster, inside)
     return BuiltRegion(
         cluster=cluster,

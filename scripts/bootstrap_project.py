@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scripts.bootstrap_cloud import Cloud
-from scripts.bootstrap_policy import Grant
+from scripts.bootstrap_policy import Grant, in_bucket
 from scripts.bootstrap_steps import Resource, Step, bucket_step, grants_step, services_step
 
 KEY_RING: Final = "gke-inference"
@@ -18,6 +18,7 @@ SERVICES: Final = (
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "container.googleapis.com",
+    "containerfilesystem.googleapis.com",
     "iam.googleapis.com",
     "iamcredentials.googleapis.com",
     "logging.googleapis.com",
@@ -41,7 +42,6 @@ _DEPLOY_ROLES: Final = (
 _PREVIEW_ROLES: Final = (
     "roles/container.viewer",
     "roles/iam.securityReviewer",
-    "roles/storage.objectUser",  # a preview locks the state
     "roles/viewer",
 )
 
@@ -198,6 +198,8 @@ def _ci_steps(settings: Settings, ci: Ci, cloud: Cloud) -> list[Step]:
         "deploy": f"{pool}/attribute.repository_ref/{at_branch}",
         "preview": f"{pool}/attribute.repository/{ci.repository}",
     }
+    # A preview locks the state. Elsewhere it must not write: any branch of the repository runs it.
+    locks = {"deploy": (), "preview": (in_bucket(settings.bucket),)}
     made: list[Step] = [resource.step(cloud) for resource in _identity_resources(settings, ci)]
     for role, roles in (("deploy", _DEPLOY_ROLES), ("preview", _PREVIEW_ROLES)):
         email = settings.account(role)
@@ -219,7 +221,10 @@ def _ci_steps(settings: Settings, ci: Ci, cloud: Cloud) -> list[Step]:
                 cloud,
                 f"{role}: project",
                 f"cloudresourcemanager.googleapis.com/v3/projects/{settings.project}",
-                tuple(Grant(name, member) for name in roles),
+                (
+                    *(Grant(name, member) for name in roles),
+                    *(Grant("roles/storage.objectUser", member, where) for where in locks[role]),
+                ),
             ),
             grants_step(
                 cloud,

@@ -7,43 +7,65 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError, console
+from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
+from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
 from twin.paths import REPOSITORY
-from twin.rules import all_rules
+from twin.rules import Rule, all_rules
 
 _NOTICE = "<!-- Made by `make docs`; change its source, not this page. -->\n\n"
+_RULES_OPENING = """\
+# The rules the twin plays by
+
+What the twin pretends, each with the public document it comes from. *Documented*: an official page
+or schema says so. *Observed*: somebody published a measurement. *Assumed*: nobody says; the text or
+the source gives the reason. Durations are on Google's clock; the twin divides them by its speed,
+which `make up` prints. The data is [rules.yaml](rules.yaml).
+"""
+_AREAS = {
+    "agent": "agent: what runs on a node",
+    "autoscaler": "autoscaler: the cluster autoscaler",
+    "cloud": "cloud: Google Cloud's API",
+    "engine": "engine: the simulated vLLM",
+    "gateway": "gateway: the load balancer",
+    "hpa": "hpa: the horizontal pod autoscaler",
+    "node": "node: machines",
+    "quota": "quota",
+    "rung": "rung: compute classes",
+    "scenario": "scenario",
+}
 
 
 def rules_page() -> str:
-    """Return twin/rules.md: every rule the twin plays by, with its source."""
-    lines = [
-        "# The rules the twin plays by",
-        "",
-        "What the twin pretends, each with the public document it comes from. *Documented*: an",
-        "official page or schema says so. *Observed*: somebody published a measurement. *Assumed*:",
-        "nobody says; the text gives the reason. Durations are on Google's clock; the twin divides",
-        "them by its speed, which `make up` prints. The data is [rules.yaml](rules.yaml).",
-        "",
-    ]
-    area = ""
+    """Return twin/rules.md: every rule the twin plays by, with its source, by area."""
+    areas: dict[str, list[Rule]] = {}
     for rule in all_rules().values():
-        if rule.id.split(".")[0] != area:
-            area = rule.id.split(".")[0]
-            lines += [
-                f"## {area}",
-                "",
-                "| rule | what | value | confidence | source |",
-                "|---|---|---|---|---|",
-            ]
-        value = "" if rule.value is None else f"{rule.value} {rule.unit}".strip()
-        cells = [f"`{rule.id}`", rule.text, value, rule.confidence, f"{rule.source} ({rule.date})"]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |")
-    return _NOTICE + "\n".join(lines) + "\n"
+        areas.setdefault(rule.id.split(".")[0], []).append(rule)
+    lines = [_RULES_OPENING]
+    for area, rules in areas.items():
+        lines += [
+            f"## {_AREAS.get(area, area)}",
+            "",
+            "| rule | what | value | confidence | source |",
+            "|---|---|---|---|---|",
+            *(_rule_line(rule) for rule in rules),
+            "",
+        ]
+    return _NOTICE + "\n".join(lines)
+
+
+def _rule_line(rule: Rule) -> str:
+    value = "" if rule.value is None else f"{rule.value} {rule.unit}"
+    value = value.strip().strip("[]").replace("'", "")  # a list of words reads like one
+    cells = [f"`{rule.id}`", rule.text, value, rule.confidence, f"{rule.source} ({rule.date})"]
+    return "| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |"
 
 
 PAGES: dict[str, Callable[[], str]] = {
     "twin/rules.md": rules_page,
+    "docs/policies.md": lambda: _NOTICE + policies_page(),
+    "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
     "docs/reference/components.md": lambda: _NOTICE + components_page(),
     "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
 }

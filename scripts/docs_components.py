@@ -1,5 +1,6 @@
 """The reference of components, from the plugin's golden schema."""
 
+import inspect
 import json
 from typing import Any
 
@@ -10,7 +11,8 @@ _SCHEMA = REPOSITORY / "tests" / "golden" / "schema.json"
 
 def _type(spec: dict[str, Any]) -> str:
     if "$ref" in spec:
-        return f"`{spec['$ref'].rsplit('/', 1)[1].rsplit(':', 1)[1]}`"
+        name = str(spec["$ref"]).rsplit("/", 1)[1].rsplit(":", 1)[1]
+        return f"[{name}](#{name.lower()})"
     if spec.get("type") == "array":
         return f"list of {_type(spec['items'])}"
     if spec.get("type") == "object":
@@ -23,33 +25,46 @@ def _line(text: str | None) -> str:
 
 
 def _table(properties: dict[str, Any], required: list[str]) -> list[str]:
-    lines = ["| name | type | | |", "|---|---|---|---|"]
+    lines = ["| name | type | what |", "|---|---|---|"]
     ordered = sorted(properties, key=lambda name: (name not in required, name))
     for name in ordered:
-        mark = "required" if name in required else ""
+        mark = "**required** " if name in required else ""
         spec = properties[name]
-        lines.append(f"| `{name}` | {_type(spec)} | {mark} | {_line(spec.get('description'))} |")
+        lines.append(f"| `{name}` | {_type(spec)} | {mark}{_line(spec.get('description'))} |")
     return [*lines, ""]
+
+
+def _head(token: str, spec: dict[str, Any]) -> list[str]:
+    # the schema has docstrings as they stand in the source, indented from the second line on
+    text = inspect.cleandoc(spec.get("description") or "")
+    return [f"### {token.rsplit(':', 1)[1]}", "", *([text, ""] if text else [])]
 
 
 def components_page() -> str:
     """Return the page: a section for each component and each type of its arguments."""
     schema: dict[str, Any] = json.loads(_SCHEMA.read_text())
+    names = [token.rsplit(":", 1)[1] for token in sorted(schema["resources"])]
     lines = [
         "# Components",
         "",
         "The package `gke_inference`, importable in Python and, through the plugin, in every",
-        "Pulumi language. Names are those of the plugin's schema; Python writes snake_case.",
+        "Pulumi language. Names are those of the plugin's schema; Python writes snake_case, so",
+        "`nodeServiceAccount` is `node_service_account`. A program that imports them is in",
+        "[examples/import-components](../examples/import-components).",
+        "",
+        " · ".join(f"[{name}](#{name.lower()})" for name in names),
+        "",
+        "## Components of the package",
         "",
     ]
     for token, spec in sorted(schema["resources"].items()):
-        lines += [f"## {token.rsplit(':', 1)[1]}", "", (spec.get("description") or "").strip(), ""]
+        lines += _head(token, spec)
         lines += ["Inputs", ""]
         lines += _table(spec.get("inputProperties", {}), spec.get("requiredInputs", []))
         lines += ["Outputs", ""]
         lines += _table(spec.get("properties", {}), [])
-    lines += ["# Types", ""]
+    lines += ["## Types of their inputs", ""]
     for token, spec in sorted(schema.get("types", {}).items()):
-        lines += [f"## {token.rsplit(':', 1)[1]}", "", (spec.get("description") or "").strip(), ""]
+        lines += _head(token, spec)
         lines += _table(spec.get("properties", {}), spec.get("required", []))
     return "\n".join(lines)

@@ -3,52 +3,93 @@
 import json
 from typing import Any
 
+from infra.stack.fields import PATTERN_WORDS
 from twin.paths import REPOSITORY
 
 _SCHEMA = REPOSITORY / "stacks" / "schema.json"
+_ROOT = "Platform"
+_SIGNS = {
+    "minimum": "≥",
+    "exclusiveMinimum": ">",
+    "maximum": "≤",
+    "minItems": "entries ≥",
+    "maxItems": "entries ≤",
+    "minProperties": "entries ≥",
+    "maxLength": "characters ≤",
+}
 
 
-def _resolve(schema: dict[str, Any], spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return (name, definition) a property points to; ("", spec) where it points to none."""
-    reference = spec.get("$ref")
-    if reference is None:
-        return "", spec
-    name = str(reference).rsplit("/", 1)[1]
-    return name, schema["$defs"][name]
+def _named(schema: dict[str, Any], spec: dict[str, Any]) -> str | None:
+    """Return how a reference reads: its words where it is an enumeration, otherwise a link."""
+    if "$ref" not in spec:
+        return None
+    name = str(spec["$ref"]).rsplit("/", 1)[1]
+    values: list[str] | None = schema["$defs"][name].get("enum")
+    if values is None:
+        return f"[{name}](#{name.lower()})"
+    return " or ".join(f"`{value}`" for value in values)
+
+
+def _values(spec: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what the values of a mapping are, or None where it is no mapping."""
+    for found in (*spec.get("patternProperties", {}).values(), spec.get("additionalProperties")):
+        if isinstance(found, dict):
+            return found  # pyright: ignore[reportUnknownVariableType] - JSON
+    return None
 
 
 def _type(schema: dict[str, Any], spec: dict[str, Any]) -> str:
-    name, found = _resolve(schema, spec)
-    if name:
-        values = found.get("enum")
-        return (
-            ", ".join(f"`{value}`" for value in values) if values else f"[{name}](#{name.lower()})"
-        )
+    named = _named(schema, spec)
+    if named is not None:
+        return named
     if "anyOf" in spec:
         kinds = [_type(schema, one) for one in spec["anyOf"] if one.get("type") != "null"]
         return " or ".join(kinds)
     if "enum" in spec or "const" in spec:
-        return ", ".join(f"`{value}`" for value in spec.get("enum", [spec.get("const")]))
+        return " or ".join(f"`{value}`" for value in spec.get("enum", [spec.get("const")]))
     if spec.get("type") == "array":
         return f"list of {_type(schema, spec.get('items', {}))}"
-    if spec.get("type") == "object" and isinstance(spec.get("additionalProperties"), dict):
-        return f"map of {_type(schema, spec['additionalProperties'])}"
-    return str(spec.get("type", "any"))
+    values = _values(spec)
+    if values is not None:
+        return f"mapping of name to {_type(schema, values)}"
+    return {"string": "text", "integer": "whole number"}.get(
+        str(spec.get("type")), str(spec.get("type", "any"))
+    )
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _limits(spec: dict[str, Any]) -> str:
-    names = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "pattern": "matches"}
-    parts = [f"{sign} `{spec[key]}`" for key, sign in names.items() if key in spec]
-    if "default" in spec and spec["default"] not in (None, [], {}):
-        parts.append(f"default `{json.dumps(spec['default'])}`")
-    return ", ".join(parts).replace("|", "\\|")
+    inner: list[dict[str, Any]] = [
+        one for one in spec.get("anyOf", []) if one.get("type") != "null"
+    ]
+    seen: dict[str, Any] = {**(inner[0] if len(inner) == 1 else {}), **spec}
+    parts = [f"{sign} {_plain(seen[key])}" for key, sign in _SIGNS.items() if key in seen]
+    pattern = seen.get("pattern") or seen.get("items", {}).get("pattern")
+    if pattern is not None:
+        parts.append(PATTERN_WORDS.get(pattern, f"matches `{pattern}`"))
+    default = seen.get("default")
+    if not isinstance(default, list | dict) and default is not None:
+        parts.append(f"default `{_plain(default)}`")
+    return "; ".join(parts).replace("|", "\\|")
 
 
 def _section(schema: dict[str, Any], name: str, spec: dict[str, Any]) -> list[str]:
     description = " ".join(str(spec.get("description", "")).split())
-    lines = [f"## {name}", "", description, "", "| name | type | limits | |", "|---|---|---|---|"]
-    required = spec.get("required", [])
-    for key, value in spec.get("properties", {}).items():
+    lines = [
+        f"## {name}",
+        "",
+        description,
+        "",
+        "| key | value | limits | what |",
+        "|---|---|---|---|",
+    ]
+    required: list[str] = spec.get("required", [])
+    properties: dict[str, Any] = spec.get("properties", {})
+    for key in sorted(properties, key=lambda key: (key not in required, key)):
+        value = properties[key]
         text = " ".join(str(value.get("description", "")).split()).replace("|", "\\|")
         mark = "**required** " if key in required else ""
         lines.append(f"| `{key}` | {_type(schema, value)} | {_limits(value)} | {mark}{text} |")
@@ -56,17 +97,22 @@ def _section(schema: dict[str, Any], name: str, spec: dict[str, Any]) -> list[st
 
 
 def stack_page() -> str:
-    """Return the page: a section for each part of a stack file."""
+    """Return the page: a section for each part of a stack file, the whole first."""
     schema: dict[str, Any] = json.loads(_SCHEMA.read_text())
     lines = [
         "# Stack files",
         "",
-        "A stack is one YAML file, `stacks/Pulumi.<environment>.yaml`. Every key is checked before",
-        "anything changes; a wrong one is one message with the field, the rule and the value.",
+        "A stack is one YAML file, `stacks/Pulumi.<environment>.yaml`. What it says stands under",
+        f"`config:`, `gke-inference:platform:`, and is a [{_ROOT}](#{_ROOT.lower()}). Every key is",
+        "checked before anything changes; a wrong one is one message with the field, the rule and",
+        "the value. Names are lower-case letters, digits and hyphens, a letter first.",
+        "",
+        "Examples: [capacity](../capacity.md), [storage](../storage.md), and the four files in",
+        "[stacks](../../stacks).",
         "",
     ]
     definitions: dict[str, Any] = schema.get("$defs", {})
-    for name, spec in definitions.items():
-        if "properties" in spec:
-            lines += _section(schema, name, spec)
+    for name in sorted(definitions, key=lambda name: (name != _ROOT, name)):
+        if "properties" in definitions[name]:
+            lines += _section(schema, name, definitions[name])
     return "\n".join(lines)

@@ -9,7 +9,9 @@ from scripts.console import CommandError, console
 from scripts.engine import Engine
 from scripts.recover import recover
 from scripts.sweep import leftovers
-from twin import daemon, processes
+from twin import clusters, daemon, processes
+from twin.cloud import store
+from twin.gke.context import ClusterSpec
 from twin.paths import TwinPaths
 
 
@@ -25,6 +27,7 @@ def down(
         return
     if not force:
         _destroy_stacks(paths)
+        _remove_unknown_clusters(paths)
         left = leftovers(paths)
         if left:
             listing = "\n  ".join(left)
@@ -50,3 +53,17 @@ def _destroy_stacks(paths: TwinPaths) -> None:
         recover(engine, stack)
         if engine.run("destroy", "--yes", "--skip-preview", "-s", stack).returncode:
             raise CommandError(f"destroy of {stack} failed; see above. Run it again to go on")
+
+
+def _remove_unknown_clusters(paths: TwinPaths) -> None:
+    """Remove clusters that the cloud has no record of: a creation that failed left them."""
+    known = {
+        paths.cluster(row.outputs["location"], row.name)
+        for row in store.list_resources(paths)
+        if row.type == "gcp:container/cluster:Cluster"
+    }
+    for folder in clusters.folders(paths):
+        if folder not in known:
+            spec = ClusterSpec.load(folder)
+            clusters.delete(spec.location, spec.name, paths)
+            console.print(f"Removed the cluster of a creation that failed: {spec.name}.")

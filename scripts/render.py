@@ -44,6 +44,16 @@ def preview_states(engine: Engine, stack: str) -> list[dict[str, Any]]:
     return [step["newState"] for step in steps if step["op"] in _CREATES]
 
 
+def said(output: str) -> str:
+    """Return the errors in the JSON that a preview printed; empty where it printed none."""
+    try:
+        found: list[dict[str, Any]] = json.loads(output).get("diagnostics", [])
+    except ValueError:
+        return ""
+    messages = [item["message"].strip() for item in found if item.get("severity") == "error"]
+    return "; ".join(dict.fromkeys(messages))
+
+
 def without_unknowns(value: Any) -> Any:
     """Return a value with the engine's marker for unknowns made readable, at any depth."""
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
 """Plays a scenario on the running platform while a client keeps asking."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -78,6 +79,7 @@ def play(
     Raises:
         CommandError: a step's condition was waited for in vain.
     """
+    os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
     from twin.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
     with step("Waiting until the platform is at rest"):
@@ -102,6 +104,6 @@ def play(
         f"{client.longest_gap_seconds:.1f} s ({client.longest_gap_seconds * speed / 60:.0f} min on "
         "Google's clock)"
     )
-    console.print(f"Timeline build/{folder.name}/timeline.svg")
+    console.print(f"Timeline {folder.parent.name}/{folder.name}/timeline.svg")
     if not finished:
         raise CommandError(f"{runner.scenario.name}: a step waited in vain; see the timeline")

@@ -70,8 +70,8 @@ def check_folder(folder: Path) -> list[str]:
                 version="",
                 uid="strict",
             )
-            handle = clusters.create(spec, paths)
             try:
+                handle = clusters.create(spec, paths)
                 refused = check_objects(Kube(handle.kubeconfig), objects)
             finally:
                 clusters.delete(spec.location, spec.name, paths)

@@ -14,7 +14,7 @@ from scripts.placements import settled
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from twin import daemon
-from twin.paths import REPOSITORY, TwinPaths
+from twin.paths import TwinPaths
 from twin.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
@@ -22,8 +22,8 @@ _SETTLE_SECONDS = 30
 _PROMPT = "Say in one sentence what an inference gateway is for."
 
 
-def _output_folder(stack: str) -> Path:
-    folder = REPOSITORY / "build" / stack
+def _output_folder(paths: TwinPaths, stack: str) -> Path:
+    folder = paths.root.parent / stack
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -63,12 +63,12 @@ def up(
     with step("Waiting until every replica is ready or out of rungs"):
         settled(paths, _SETTLE_SECONDS)
     listed = models(endpoint)
-    folder = _output_folder(stack)
+    folder = _output_folder(paths, stack)
     (folder / "endpoint").write_text(endpoint + "\n")
     console.print(f"\n[bold]{model}[/bold] [dim]({answer.served_by})[/dim]: {answer.text.strip()}")
     console.print(f"[dim]first token after {answer.first_token_seconds * 1000:.0f} ms[/dim]\n")
     status_command.print_status(paths, outputs)
-    console.print(f"Gateway  {endpoint}  (also in build/{stack}/endpoint)")
+    console.print(f"Gateway  {endpoint}  (also in {folder.parent.name}/{stack}/endpoint)")
     console.print(f"Models   {', '.join(listed)}")
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     if planned is not None:

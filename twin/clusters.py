@@ -6,15 +6,18 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from twin import processes
-from twin.controlplane import ControlPlane, free_block, guard_address
+from twin.controlplane import GUARD_VARIABLE, ControlPlane, hold_block, hold_free_block
 from twin.gke.context import ClusterSpec
+from twin.locks import exclusive
 from twin.paths import TwinPaths
 
 _READY_SECONDS = 120
+_REMOVE_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,32 @@ def _no_progress(message: str) -> None:
     del message
 
 
-def _block(folder: Path) -> int:
-    """Return the cluster's range of pod addresses: the one it had, unless another took it since."""
+def _hold_addresses(folder: Path) -> socket.socket:
+    """Take the cluster's range of pod addresses: the one it had, or a free one, noted in `block`.
+
+    Returns:
+        The range's guard, to be handed to the process that plays GKE.
+
+    Raises:
+        processes.ProcessError: another cluster took the range, or none is left.
+    """
     file = folder / "block"
     if file.exists():
-        block = int(file.read_text())
-        with socket.socket() as probe:
-            try:
-                probe.bind(guard_address(block))
-            except OSError as error:
-                raise processes.ProcessError(
-                    f"cluster {folder.name}: while it was down, another cluster on this machine "
-                    f"took its pod addresses ({error}); stop that one, or destroy this one"
-                ) from error
-        return block
-    block = free_block(zlib.crc32(str(folder).encode()))
+        try:
+            return hold_block(int(file.read_text()))
+        except OSError as error:
+            raise processes.ProcessError(
+                f"cluster {folder.name}: while it was down, another cluster on this machine "
+                f"took its pod addresses ({error}); stop that one, or destroy this one"
+            ) from error
+    block, guard = hold_free_block(zlib.crc32(str(folder).encode()))
     file.write_text(str(block))
-    return block
+    return guard
+
+
+def _lock(folder: Path, paths: TwinPaths) -> AbstractContextManager[None]:
+    """Keep the daemon and a repair from starting or ending the same cluster at once."""
+    return exclusive(paths.clusters / f".{folder.name}.lock")
 
 
 def _controllers_name(folder: Path) -> str:
@@ -95,21 +107,34 @@ def ensure_running(
         processes.ProcessError: a process did not come up.
     """
     spec = ClusterSpec.load(folder)
-    name = _controllers_name(folder)
-    if processes.pid_of(paths, name) is None:
-        _block(folder)
-    plane = _control_plane(paths, folder)
-    progress("starting the control plane")
-    plane.start()
-    ready_file = folder / "ready.json"
-    if processes.pid_of(paths, name) is None:
-        ready_file.unlink(missing_ok=True)
-        progress("installing what GKE installs")
-        argv = [sys.executable, "-m", "twin.gke", str(folder)]
-        environment = {"GKE_INFERENCE_TWIN_DIR": str(paths.root)}
-        process = processes.start(paths, name, argv, environment)
-        processes.wait_ready(paths, name, process, ready_file.exists, timeout=_READY_SECONDS)
+    with _lock(folder, paths):
+        if processes.pid_of(paths, _controllers_name(folder)) is None:
+            with _hold_addresses(folder) as guard:
+                _start_plane(folder, paths, progress)
+                _start_controllers(folder, paths, guard, progress)
+        else:
+            _start_plane(folder, paths, progress)
     return handle(spec.location, spec.name, paths)
+
+
+def _start_plane(folder: Path, paths: TwinPaths, progress: Callable[[str], None]) -> None:
+    progress("starting the control plane")
+    _control_plane(paths, folder).start()
+
+
+def _start_controllers(
+    folder: Path, paths: TwinPaths, guard: socket.socket, progress: Callable[[str], None]
+) -> None:
+    progress("installing what GKE installs")
+    name, ready_file = _controllers_name(folder), folder / "ready.json"
+    ready_file.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "twin.gke", str(folder)]
+    environment = {
+        "GKE_INFERENCE_TWIN_DIR": str(paths.root),
+        GUARD_VARIABLE: str(guard.fileno()),
+    }
+    process = processes.start(paths, name, argv, environment, pass_fds=(guard.fileno(),))
+    processes.wait_ready(paths, name, process, ready_file.exists, timeout=_READY_SECONDS)
 
 
 def is_running(folder: Path, paths: TwinPaths) -> bool:
@@ -132,16 +157,22 @@ def stop(folder: Path, paths: TwinPaths) -> None:
 
 
 def delete(location: str, name: str, paths: TwinPaths) -> None:
-    """End a cluster and remove its folder; a cluster that is not there is no error."""
+    """End a cluster and remove its folder; a cluster that is not there is no error.
+
+    Raises:
+        processes.ProcessError: the folder cannot be removed.
+    """
     folder = paths.cluster(location, name)
-    if not folder.exists():
-        return
-    stop(folder, paths)
-    for _ in range(5):  # a log line written late must not keep the folder
-        shutil.rmtree(folder, ignore_errors=True)
+    with _lock(folder, paths):
         if not folder.exists():
             return
-        time.sleep(0.1)
+        stop(folder, paths)
+        for _ in range(_REMOVE_TRIES):  # a log line written late must not keep the folder
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                return
+            time.sleep(0.1)
+    raise processes.ProcessError(f"cluster {folder.name}: {folder} cannot be removed")
 
 
 def folders(paths: TwinPaths) -> list[Path]:

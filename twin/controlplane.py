@@ -16,6 +16,7 @@ from typing import Any
 from twin import processes
 from twin.paths import TwinPaths
 from twin.pki import make_authority, make_leaf, make_service_account_key
+from twin.ports import free_ports
 from twin.rules import Rules
 from twin.toolchain import tool
 
@@ -23,16 +24,11 @@ SERVICE_CIDR = "10.96.0.0/16"  # handed out by the API server only; nothing rout
 NODE_MASK = 25  # 126 pod addresses a node; GKE allows 110 pods
 _BLOCKS = 32  # pod ranges 127.64.0.0/15 to 127.126.0.0/15: any local process may bind them
 _GUARD_PORT = 40999
+GUARD_VARIABLE = "GKE_INFERENCE_GUARD"
+"""Names the inherited file that holds the guard, for the process that plays GKE."""
 _HPA_SYNC_MIN_SECONDS = 1.0
 _STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
 _Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def twin_token(paths: TwinPaths) -> str:
@@ -50,20 +46,33 @@ def guard_address(block: int) -> tuple[str, int]:
     return f"127.{64 + 2 * block + 1}.255.254", _GUARD_PORT
 
 
-def free_block(seed: int) -> int:
-    """Return a block of pod addresses that no running cluster of any twin uses.
+def hold_block(block: int) -> socket.socket:
+    """Return the bound guard of a block of pod addresses: while it is open, the block is taken.
+
+    Raises:
+        OSError: a cluster of this or another twin has it.
+    """
+    guard = socket.socket()
+    try:
+        guard.bind(guard_address(block))
+    except OSError:
+        guard.close()
+        raise
+    return guard
+
+
+def hold_free_block(seed: int) -> tuple[int, socket.socket]:
+    """Return a block of pod addresses that no cluster of any twin uses, and its guard.
 
     Raises:
         processes.ProcessError: all are in use.
     """
     for offset in range(_BLOCKS):
         block = (seed + offset) % _BLOCKS
-        with socket.socket() as probe:
-            try:
-                probe.bind(guard_address(block))
-            except OSError:
-                continue
-            return block
+        try:
+            return block, hold_block(block)
+        except OSError:
+            continue
     raise processes.ProcessError(
         f"all {_BLOCKS} ranges of pod addresses are in use on this machine"
     )
@@ -85,7 +94,7 @@ class Ports:
         """Return the ports in `file`, chosen and written if it is not there."""
         if file.exists():
             return cls(**json.loads(file.read_text()))
-        ports = cls(*(free_port() for _ in range(6)))
+        ports = cls(*free_ports(6))
         file.write_text(json.dumps(asdict(ports)))
         return ports
 
@@ -168,13 +177,13 @@ class ControlPlane:
             self._write_kubeconfig(self.kubeconfig, admin)
             for user, token in users.items():
                 self._write_kubeconfig(self._folder / f"{user}.kubeconfig", token)
+        backoff = int(Rules.of(self._paths).seconds("node.scheduler.backoff"))
         scheduler = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "leaderElection": {"leaderElect": False},
-            # the scheduler's back-off, up to 10 s, does not run on the twin's clock
-            "podInitialBackoffSeconds": 1,
-            "podMaxBackoffSeconds": 1,
+            "podInitialBackoffSeconds": backoff,
+            "podMaxBackoffSeconds": backoff,
             "clientConnection": {
                 "kubeconfig": str(self._folder / "scheduler.kubeconfig"),
                 "qps": 1000,
@@ -256,7 +265,7 @@ class ControlPlane:
             f"--proxy-client-key-file={pki}/aggregator.key",
             # GKE has this on: pods that ask for an accelerator tolerate its taint
             "--enable-admission-plugins=ExtendedResourceToleration",
-            "--feature-gates=HPAScaleToZero=true",  # reported for GKE 1.37
+            "--feature-gates=HPAScaleToZero=true",  # rule hpa.scale-to-zero
             "--allow-privileged=true",
             "--event-ttl=15m",
         ]

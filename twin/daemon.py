@@ -4,16 +4,21 @@
 a preview needs no control plane. After a crash the next daemon finds clusters and state again.
 """
 
+import hashlib
 import json
 import logging
 import os
 import signal
 import sys
 import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from twin import clusters, processes
 from twin.environment import process_environment, write_wrappers
+from twin.locks import exclusive
+from twin.logs import keep_short
 from twin.paths import TwinPaths
 from twin.pki import make_twin_pki
 from twin.rules import DEFAULT_SPEED
@@ -30,19 +35,36 @@ def prepare(paths: TwinPaths, speed: float | None = None) -> None:
         speed: how much faster than Google's its clock runs; a running twin keeps the one it has.
     """
     paths.create()
-    make_twin_pki(paths)
-    write_wrappers(paths)
-    if not paths.settings_file.exists():
-        paths.settings_file.write_text(json.dumps({"speed": speed or DEFAULT_SPEED}))
+    with _lock(paths):
+        make_twin_pki(paths)
+        write_wrappers(paths)
+        if not paths.settings_file.exists():
+            paths.settings_file.write_text(json.dumps({"speed": speed or DEFAULT_SPEED}))
+
+
+def _lock(paths: TwinPaths) -> AbstractContextManager[None]:
+    """Keep two commands from preparing, or starting, the same twin at once."""
+    return exclusive(paths.root / "daemon.lock")
+
+
+def _code() -> str:
+    """Return a digest of the twin's code as it is on disk: a daemon of other code is replaced."""
+    folder = Path(__file__).parent
+    facts = sorted(
+        (str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*.py")
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
-    """Return the ports of the running daemon by provider, or None where none runs."""
+    """Return the ports of the running daemon by provider; None if none of this code runs."""
     if processes.pid_of(paths, NAME) is None:
         return None
     try:
         state: dict[str, Any] = json.loads(paths.daemon_file.read_text())
     except (FileNotFoundError, ValueError):
+        return None
+    if state.get("code") != _code():
         return None
     return {"gcp": int(state["gcp"]), "kubernetes": int(state["kubernetes"])}
 
@@ -54,16 +76,18 @@ def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
         processes.ProcessError: it did not start; its log is named.
     """
     prepare(paths, speed)
-    found = ports(paths)
-    if found is not None:
-        return found
-    paths.daemon_file.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "twin.daemon"]
-    process = processes.start(paths, NAME, argv, process_environment(paths))
-    processes.wait_ready(
-        paths, NAME, process, lambda: ports(paths) is not None, timeout=_START_SECONDS
-    )
-    found = ports(paths)
+    with _lock(paths):
+        found = ports(paths)
+        if found is not None:
+            return found
+        paths.daemon_file.unlink(missing_ok=True)
+        processes.stop(paths, NAME)
+        argv = [sys.executable, "-m", "twin.daemon"]
+        process = processes.start(paths, NAME, argv, process_environment(paths))
+        processes.wait_ready(
+            paths, NAME, process, lambda: ports(paths) is not None, timeout=_START_SECONDS
+        )
+        found = ports(paths)
     if found is None:
         raise processes.ProcessError("the daemon ended as soon as it was ready")
     return found
@@ -96,6 +120,7 @@ def _serve(paths: TwinPaths) -> None:
     from twin.cloud import server as cloud  # noqa: PLC0415 - not needed to find a daemon
     from twin.kubernetes import server as kubernetes  # noqa: PLC0415
 
+    code = _code()
     os.environ.update(process_environment(paths))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
@@ -103,8 +128,9 @@ def _serve(paths: TwinPaths) -> None:
     gcp_server, gcp_port = cloud.serve(paths)
     kubernetes_server, kubernetes_port = kubernetes.serve(paths)
     partial = paths.daemon_file.with_suffix(".tmp")
-    partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port}))
+    partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port, "code": code}))
     partial.replace(paths.daemon_file)
+    threading.Thread(target=keep_short, args=(paths, stop), daemon=True, name="logs").start()
     stop.wait()
     for server in (gcp_server, kubernetes_server):
         server.stop(grace=1).wait()

@@ -3,8 +3,11 @@
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+_SKEW_SECONDS = 5.0  # writers take the time before they write, so lines are only nearly in order
 
 
 class Events:
@@ -15,6 +18,7 @@ class Events:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._before = file.with_name(f"{file.name}.1")
 
     def emit(self, kind: str, subject: str, message: str, **fields: Any) -> None:
         """Append one event.
@@ -41,9 +45,27 @@ class Events:
 
     def read(self, since: float = 0.0) -> list[dict[str, Any]]:
         """Return the events from `since` (seconds since the epoch) on, oldest first."""
-        try:
-            lines = self._file.read_text().splitlines()
-        except FileNotFoundError:
-            return []
-        events: list[dict[str, Any]] = [json.loads(line) for line in lines if line]
-        return [event for event in events if event["time"] >= since]
+        found: list[dict[str, Any]] = []
+        for file in (self._file, self._before):
+            try:
+                lines = file.read_text().splitlines()
+            except FileNotFoundError:
+                continue
+            for line in reversed(lines):
+                try:
+                    event: dict[str, Any] = json.loads(line)
+                except ValueError:
+                    continue  # a disk that was full cut it short
+                if event["time"] < since - _SKEW_SECONDS:
+                    break
+                found.append(event)
+        return [event for event in reversed(found) if event["time"] >= since]
+
+    def rotate(self, limit: int) -> None:
+        """Put the file aside once it is larger than `limit` bytes; the one before that goes.
+
+        Writers open the file for each event, so none is lost. For one process of a twin only.
+        """
+        with suppress(FileNotFoundError):
+            if self._file.stat().st_size > limit:
+                self._file.replace(self._before)

@@ -82,6 +82,10 @@ class Kube:
         self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
         self._lock = threading.Lock()
 
+    def close(self) -> None:
+        """Close the connections that are kept open between requests."""
+        self._api.rest_client.pool_manager.clear()
+
     def request(
         self,
         method: str,
@@ -274,7 +278,7 @@ class Kube:
         while not stop.is_set():
             try:
                 listed = self.get(path, labelSelector=label_selector)
-            except KubeError:
+            except (KubeError, ValueError):  # no answer, a refusal, or half an answer
                 yield "TICK", {}
                 stop.wait(1.0)
                 continue
@@ -324,7 +328,10 @@ class Kube:
             if line is None:
                 yield "TICK", {}
                 continue
-            event: JsonObject = json.loads(line)
+            try:
+                event: JsonObject = json.loads(line)
+            except ValueError:  # the server went away in the middle of a line
+                return
             if event["type"] == "ERROR":
                 return
             if event["type"] == "BOOKMARK":

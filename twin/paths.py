@@ -75,6 +75,11 @@ class TwinPaths:
         return self.root / "gcs"
 
     @property
+    def volumes(self) -> Path:
+        """What pods write to volumes that outlive them: buckets, disks, claims."""
+        return self.root / "volumes"
+
+    @property
     def bin(self) -> Path:
         """Wrappers put on PATH, such as the credential plugin of kubeconfigs."""
         return self.root / "bin"

@@ -16,7 +16,14 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these costs
 from gke_inference.manifests import Manifest
 from workloads.engine_args import COMMAND
 from workloads.hardware import Hardware
-from workloads.pod_spec import Pod, engine_container, pod_head, template_labels, tolerations
+from workloads.pod_spec import (
+    DRIVER_ENVIRONMENT,
+    Pod,
+    engine_container,
+    pod_head,
+    template_labels,
+    tolerations,
+)
 from workloads.weights import Storage
 
 WHOLE_NODE_LABEL = "gke-inference/whole-node"
@@ -134,7 +141,8 @@ def _container(
         del container["ports"]
     container["resources"] = {"requests": _half_of_the_smaller(nodes)}
     container["securityContext"] = {"privileged": True}
-    container["env"] = [entry for entry in container["env"] if entry["name"] in files.environment]
+    kept = {*files.environment, *DRIVER_ENVIRONMENT}
+    container["env"] = [entry for entry in container["env"] if entry["name"] in kept]
     container["volumeMounts"].append({"mountPath": "/dev/shm", "name": "shared-memory"})  # noqa: S108
     if kind == "tpu":
         container["env"] += tpu_environment(nodes["tpu"])

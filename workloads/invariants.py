@@ -11,6 +11,7 @@ from gke_inference.manifests import Manifest
 from workloads.hardware import Hardware
 
 _PATH_HOLDERS = ("HOME", "_DIR", "_HOME", "_PATH", "_ROOT")
+_SEARCHED = ("LD_LIBRARY_PATH",)  # folders of the image and of the driver, which GKE mounts itself
 
 
 def broken(container: Manifest, node: Hardware) -> list[str]:
@@ -36,10 +37,11 @@ def unmounted_paths(container: Manifest) -> list[str]:
     found: list[str] = []
     for entry in container.get("env", []):
         value = entry.get("value", "")
-        if not entry["name"].endswith(_PATH_HOLDERS) or not value.startswith("/"):
+        name = entry["name"]
+        if name in _SEARCHED or not name.endswith(_PATH_HOLDERS) or not value.startswith("/"):
             continue
         if not any(value == mount or value.startswith(f"{mount}/") for mount in mounts):
-            found.append(f"{entry['name']} is {value}, which no volume is mounted at")
+            found.append(f"{name} is {value}, which no volume is mounted at")
     return found
 
 

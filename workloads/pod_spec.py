@@ -21,6 +21,10 @@ _SHARED_MEMORY_GIB_PER_DEVICE = 2
 _GPU_USER = 1000
 _HOME = "/home/engine"
 
+DRIVER_ENVIRONMENT = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}
+"""Where GKE mounts the NVIDIA driver; not every image looks there (accelerated-platforms
+online-inference-gpu sets it too)."""
+
 DRAIN = """\
 import sys, time, urllib.request
 time.sleep({settle})
@@ -177,7 +181,8 @@ def _environment(kind: str) -> dict[str, str]:
     if kind == "tpu":
         return {}
     # The image's own user is root; another one needs a home for what engines cache at run time.
-    return {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
+    home = {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
+    return {**home, **DRIVER_ENVIRONMENT}
 
 
 def _container_security(kind: str) -> Manifest:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .compute_class import ComputeClass, ComputeClassArgs
     from .fuse_volume import FuseVolume, FuseVolumeArgs
     from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+    from .metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .model_bucket import ModelBucket, ModelBucketArgs
     from .model_disk import ModelDisk, ModelDiskArgs
     from .monitoring import Monitoring, MonitoringArgs
@@ -40,6 +41,8 @@ __all__ = [
     "InferenceGateway",
     "InferenceGatewayArgs",
     "MaintenanceArgs",
+    "MetricsAdapter",
+    "MetricsAdapterArgs",
     "ModelBucket",
     "ModelBucketArgs",
     "ModelDisk",
@@ -78,6 +81,8 @@ _HOMES = {
     "InferenceGateway": "inference_gateway",
     "InferenceGatewayArgs": "inference_gateway",
     "MaintenanceArgs": "cluster_settings",
+    "MetricsAdapter": "metrics_adapter",
+    "MetricsAdapterArgs": "metrics_adapter",
     "ModelBucket": "model_bucket",
     "ModelBucketArgs": "model_bucket",
     "ModelDisk": "model_disk",

@@ -10,7 +10,7 @@ from .engine_metrics import (
     UNPLACED_REPLICAS,
     cloud_monitoring_name,
 )
-from .inputs import one_of, under, whole
+from .inputs import camel, one_of, under, whole
 from .manifests import Manifest, labels_for, manifest, register
 from .versions import api
 
@@ -31,6 +31,11 @@ class AutoscalingArgs(TypedDict):
     """Namespace of the target."""
     target_name: str
     """Name of the target, and of the autoscaler."""
+    cluster_location: NotRequired[str]
+    """Region or zone of the cluster, needed with `fills_unplaced`."""
+    cluster_name: NotRequired[str]
+    """Cluster of the target, needed with `fills_unplaced`: Cloud Monitoring holds the series of
+    every cluster of the project, and another region's stock-out is none of this one's."""
     fills_unplaced: NotRequired[bool]
     """Whether the target also gets one replica for each one that the other Deployment of a pair
     has no node for. Default false."""
@@ -49,8 +54,8 @@ class Autoscaling(pulumi.ComponentResource):
     """A HorizontalPodAutoscaler: queue depth first, then KV-cache use.
 
     Each metric proposes a number of replicas and the largest wins. CPU is never asked, and neither
-    is the accelerator's duty cycle: it reads 100 percent long before a server is full. The metrics
-    are served by an adapter for Cloud Monitoring in the cluster.
+    is the accelerator's duty cycle: it reads 100 percent long before a server is full. The cluster
+    needs an adapter that serves the metrics, such as `MetricsAdapter`.
     """
 
     hpa_name: pulumi.Output[str]
@@ -75,7 +80,7 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         _per_pod(KV_CACHE_USE, f"{kv_cache_thousandths}m"),
     ]
     if args.get("fills_unplaced", False):
-        metrics.insert(0, _unplaced(args["model"]))
+        metrics.insert(0, _unplaced(args))
     return manifest(
         "autoscaler",
         args["target_name"],
@@ -123,12 +128,19 @@ def _per_pod(metric: str, average: str) -> Manifest:
     }
 
 
-def _unplaced(model: str) -> Manifest:
+def _unplaced(args: AutoscalingArgs) -> Manifest:
+    """Returns the metric of this cluster's series; without `resource.labels` all would be added."""
+    series = {
+        "metric.labels.model": args["model"],
+        "resource.labels.cluster": args.get("cluster_name", ""),
+        "resource.labels.location": args.get("cluster_location", ""),
+        "resource.labels.namespace": args["namespace"],
+    }
     return {
         "external": {
             "metric": {
                 "name": cloud_monitoring_name(UNPLACED_REPLICAS),
-                "selector": {"matchLabels": {"metric.labels.model": model}},
+                "selector": {"matchLabels": series},
             },
             "target": {"averageValue": "1", "type": "AverageValue"},
         },
@@ -147,6 +159,11 @@ def _check(args: AutoscalingArgs) -> None:
         raise pulumi.InputPropertyError(
             "maxReplicas", f"must be at least {max(lowest, 1)}, got {highest}"
         )
+    for field in ("cluster_location", "cluster_name"):
+        if fills and not args.get(field):
+            raise pulumi.InputPropertyError(
+                camel(field), "must be set with fillsUnplaced, got none"
+            )
     one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
     whole(args, "kv_cache_percent", 80, least=10, most=95)
     whole(args, "queue_depth", 5, least=1, most=10_000)

@@ -10,9 +10,12 @@ from .cluster_blocks import (
     KUBELET,
     MONITORING,
     NODE_DEFAULTS,
+    NODE_SCOPES,
+    SHIELDED,
     authorized_networks,
     autoscaling,
     control_plane_access,
+    first_nodes,
     maintenance_policy,
     secret_encryption,
 )
@@ -25,9 +28,6 @@ NODE_ROLES = {
     "node": "roles/container.defaultNodeServiceAccount",
 }
 """All a node may do: pull images; write logs, metrics and its own state."""
-
-NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-"""One wide scope: what a node may do is decided by its roles, not by legacy scopes."""
 
 REPORTED_BY_GKE = ["initialNodeCount", "nodeConfig", "nodePools"]
 """Pools are resources of their own; GKE reports them on the cluster, with the removed default
@@ -181,7 +181,7 @@ class InferenceCluster(pulumi.ComponentResource):
         return container.Cluster(
             name,
             addons_config=ADDONS,
-            cluster_autoscaling=autoscaling(settings, node_account, NODE_SCOPES),
+            cluster_autoscaling=autoscaling(settings, node_account),
             control_plane_endpoints_config=control_plane_access(settings),
             cost_management_config={"enabled": True},
             database_encryption=secret_encryption(args.get("kms_key")),
@@ -205,6 +205,7 @@ class InferenceCluster(pulumi.ComponentResource):
             name=settings.cluster_name,
             network=args["network"],
             networking_mode="VPC_NATIVE",
+            node_config=first_nodes(node_account) if standard else None,
             node_locations=settings.node_zones,
             node_pool_auto_config={"node_kubelet_config": KUBELET},
             node_pool_defaults={"node_config_defaults": NODE_DEFAULTS} if standard else None,
@@ -257,10 +258,7 @@ class InferenceCluster(pulumi.ComponentResource):
                 "oauth_scopes": NODE_SCOPES,
                 "resource_labels": settings.labels,
                 "service_account": node_account,
-                "shielded_instance_config": {
-                    "enable_integrity_monitoring": True,
-                    "enable_secure_boot": True,
-                },
+                "shielded_instance_config": SHIELDED,
                 "workload_metadata_config": {"mode": "GKE_METADATA"},
             },
             project=args["project"],

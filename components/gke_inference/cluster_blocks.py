@@ -39,21 +39,43 @@ MONITORING: "container.ClusterMonitoringConfigArgsDict" = {
     "managed_prometheus": {"auto_monitoring_config": {"scope": "NONE"}, "enabled": True},
 }
 
+NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+"""One wide scope: what a node may do is decided by its roles, not by legacy scopes."""
+
+SHIELDED: "container.NodePoolNodeConfigShieldedInstanceConfigArgsDict" = {
+    "enable_integrity_monitoring": True,
+    "enable_secure_boot": True,
+}
+
 NODE_DEFAULTS: "container.ClusterNodePoolDefaultsNodeConfigDefaultsArgsDict" = {
     "gcfs_config": {"enabled": True},  # image streaming
     "insecure_kubelet_readonly_port_enabled": "FALSE",
 }
 
 
+def first_nodes(node_account: pulumi.Output[str]) -> "container.ClusterNodeConfigArgsDict":
+    """Returns the config of the pool GKE makes with a cluster, which is removed at once.
+
+    Without it those nodes run as the project's default account: many projects have none, or a
+    policy against it and against machines without secure boot, and the cluster is not made.
+    """
+    return {
+        "oauth_scopes": NODE_SCOPES,
+        "service_account": node_account,
+        "shielded_instance_config": SHIELDED,
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
+    }
+
+
 def autoscaling(
-    settings: ClusterSettings, node_account: pulumi.Output[str], scopes: list[str]
+    settings: ClusterSettings, node_account: pulumi.Output[str]
 ) -> "container.ClusterClusterAutoscalingArgsDict":
     """Returns the autoscaler block: idle nodes go early, since chips cost most when idle."""
     if settings.is_autopilot:
         # How Autopilot is told which account its nodes run as.
         return {
             "auto_provisioning_defaults": {
-                "oauth_scopes": scopes,
+                "oauth_scopes": NODE_SCOPES,
                 "service_account": node_account,
             }
         }
@@ -63,12 +85,9 @@ def autoscaling(
         "auto_provisioning_defaults": {
             "image_type": "COS_CONTAINERD",
             "management": {"auto_repair": True, "auto_upgrade": True},
-            "oauth_scopes": scopes,
+            "oauth_scopes": NODE_SCOPES,
             "service_account": node_account,
-            "shielded_instance_config": {
-                "enable_integrity_monitoring": True,
-                "enable_secure_boot": True,
-            },
+            "shielded_instance_config": SHIELDED,
             # Scarce chips have no spare to surge onto.
             "upgrade_settings": {"max_surge": 0, "max_unavailable": 1, "strategy": "SURGE"},
         },

@@ -8,6 +8,7 @@ from pulumi_gcp import compute
 from . import gateway_catalogue, gateway_routes
 from .gateway_catalogue import catalogue_objects
 from .gateway_checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
+from .gateway_definitions import definitions
 from .gateway_picker import picker_objects
 from .gateway_router import router_objects, routing_extension
 from .gateway_routes import RoutedModel
@@ -54,6 +55,9 @@ class InferenceGatewayArgs(TypedDict):
     """Region of the cluster, where the address is reserved."""
     certificate: NotRequired[str]
     """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
+    has_definitions: NotRequired[bool]
+    """Whether the cluster has the kinds InferenceObjective and InferenceModelRewrite already, from
+    another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
     hostname: NotRequired[str]
     """Host clients use; needs `certificate`. Without it every host is answered."""
     picker_failure: NotRequired[str]
@@ -76,9 +80,9 @@ class InferenceGateway(pulumi.ComponentResource):
     """A Gateway that routes on the model's name and picks the best replica for each request.
 
     It creates the address, the Gateway, the body-based router, the model catalogue, and for each
-    model a pool with its picker, routes, objectives, health check and timeout. What GKE adds: the
-    InferencePool CRD (see `gke_minimum("inference-pool-crd")`) and, once for each region, a
-    proxy-only subnet in the VPC.
+    model a pool with its picker, routes, objectives, health check and timeout. What must be there:
+    the InferencePool CRD, which GKE brings (see `gke_minimum("inference-pool-crd")`), and, once for
+    each region, a proxy-only subnet in the VPC.
     """
 
     address: pulumi.Output[str]
@@ -100,6 +104,7 @@ class InferenceGateway(pulumi.ComponentResource):
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
         self._build_shared(name, args, models, behind)
+        self._definitions = self._build_definitions(name, args)
         for model in models:
             self._build_model(f"{name}-{model.pool_name}", args, model, behind)
         self.address = address.address
@@ -162,6 +167,14 @@ class InferenceGateway(pulumi.ComponentResource):
         ]:
             register(f"{name}-catalogue-{_role(obj)}", obj, behind)
 
+    def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
+        if args.get("has_definitions", False):
+            return []
+        return [
+            register(f"{name}-{role}-definition", obj, self._opts)
+            for role, obj in definitions().items()
+        ]
+
     def _build_model(
         self,
         name: str,
@@ -172,9 +185,9 @@ class InferenceGateway(pulumi.ComponentResource):
         namespace = args["namespace"]
         mode = FAILURE_MODES[args.get("picker_failure", "open")]
         pool = register(name, gateway_routes.pool(model, namespace, mode), self._opts)
-        # A picker is ready only once it has seen its pool.
+        # A picker is ready only once it has seen its pool, and starts only where its kinds exist.
         after_pool = pulumi.ResourceOptions.merge(
-            self._opts, pulumi.ResourceOptions(depends_on=[pool])
+            self._opts, pulumi.ResourceOptions(depends_on=[pool, *self._definitions])
         )
         if model.is_picked:
             for obj in picker_objects(

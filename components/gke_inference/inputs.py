@@ -77,14 +77,12 @@ def user_labels(args: object, component: str) -> dict[str, str]:
 def under(
     parent: pulumi.Resource,
     *,
-    protect: bool | None = None,
     depends_on: list[pulumi.Resource] | None = None,
     ignore_changes: list[str] | None = None,
 ) -> pulumi.ResourceOptions:
     """Returns the options of a component's child."""
     return pulumi.ResourceOptions(
         parent=parent,
-        protect=protect,
         depends_on=depends_on,
         ignore_changes=ignore_changes,
     )

@@ -20,6 +20,11 @@ NAME_LABEL = "app.kubernetes.io/name"
 
 # Constructor of each built-in kind and the top-level manifest keys it takes besides `metadata`.
 _BUILT_IN: dict[str, tuple[Any, dict[str, str]]] = {
+    "ClusterRole": (k8s.rbac.v1.ClusterRole, {"rules": "rules"}),
+    "ClusterRoleBinding": (
+        k8s.rbac.v1.ClusterRoleBinding,
+        {"roleRef": "role_ref", "subjects": "subjects"},
+    ),
     "ConfigMap": (k8s.core.v1.ConfigMap, {"data": "data"}),
     "Deployment": (k8s.apps.v1.Deployment, {"spec": "spec"}),
     "HorizontalPodAutoscaler": (k8s.autoscaling.v2.HorizontalPodAutoscaler, {"spec": "spec"}),

@@ -39,7 +39,7 @@ class Monitoring(pulumi.ComponentResource):
     """A PodMonitoring with a keep-list, and Rules with the model's recorded series and alerts.
 
     The cluster's automatic application monitoring must be off for these pods, or everything is
-    stored twice. `kube_pod_status_phase` comes from the cluster's own monitoring (component PODS).
+    stored twice. `kube_pod_status_phase` comes from the cluster's own monitoring (component POD).
     """
 
     model: pulumi.Output[str]

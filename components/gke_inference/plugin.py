@@ -8,6 +8,7 @@ from .cluster import InferenceCluster
 from .compute_class import ComputeClass
 from .fuse_volume import FuseVolume
 from .inference_gateway import InferenceGateway
+from .metrics_adapter import MetricsAdapter
 from .model_bucket import ModelBucket
 from .model_disk import ModelDisk
 from .monitoring import Monitoring
@@ -25,6 +26,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     FuseVolume,
     InferenceCluster,
     InferenceGateway,
+    MetricsAdapter,
     ModelBucket,
     ModelDisk,
     Monitoring,

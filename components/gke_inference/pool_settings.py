@@ -11,13 +11,12 @@ import pulumi
 from pulumi_gcp import container
 
 from .accelerators import accelerator, catalogue_labels, machine, region_of
+from .cluster_blocks import NODE_SCOPES, SHIELDED
 from .inputs import name_of, one_of, user_labels, whole
 from .rungs import Rung, checked_input
 
 if TYPE_CHECKING:
     from .accelerator_pool import AcceleratorPoolArgs
-
-SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
 _DRIVERS = {"latest": "LATEST", "default": "DEFAULT", "disabled": "INSTALLATION_DISABLED"}
 _RESERVED = ("reservation", "calendar")
@@ -122,13 +121,10 @@ def node_config(
         "labels": _node_labels(settings),
         "machine_type": rung.machine_type,
         "metadata": {"disable-legacy-endpoints": "true"},
-        "oauth_scopes": SCOPES,
+        "oauth_scopes": NODE_SCOPES,
         "resource_labels": settings.labels,
         "service_account": args["node_service_account"],
-        "shielded_instance_config": {
-            "enable_integrity_monitoring": True,
-            "enable_secure_boot": True,
-        },
+        "shielded_instance_config": SHIELDED,
         "taints": _taints(settings),
         "workload_metadata_config": {"mode": "GKE_METADATA"},
     }

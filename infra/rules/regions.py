@@ -49,6 +49,9 @@ def _check_mode(name: str, region: Region) -> Iterator[Problem]:
     if pool.min_nodes > pool.max_nodes:
         message = f"must be at most max_nodes ({pool.max_nodes}), got {pool.min_nodes}"
         yield Problem(join(*where, "system_pool", "min_nodes"), message)
+    if pool.max_nodes < len(region.zones):
+        message = f"must be at least {len(region.zones)}, as it begins with a node in each zone"
+        yield Problem(join(*where, "system_pool", "max_nodes"), f"{message}, got {pool.max_nodes}")
 
 
 def _check_maintenance(name: str, region: Region) -> Iterator[Problem]:

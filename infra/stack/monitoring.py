@@ -10,3 +10,6 @@ class Monitoring(StackModel):
 
     scrape_seconds: int = Field(default=15, ge=5, le=60)
     """Time between two readings of an engine's metrics."""
+    metrics_adapter: bool = True
+    """Whether each cluster gets the adapter through which autoscalers read these metrics; false
+    where the cluster has another one."""

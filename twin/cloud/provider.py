@@ -15,6 +15,7 @@ from twin.cloud.store import Record
 from twin.cloud.suppress import relative_path
 from twin.cloud.validate import add_when_needed, validate_inputs
 from twin.cloud.values import CloudError, Failure, Json, is_unknown, last_segment
+from twin.cloud.witness import Witness
 from twin.rpc import provider_pb2
 
 _log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Provider(rpc.BaseProvider):
         self.lifecycle = Lifecycle(world)
         self._world = world
         self._connections = settings.Connections()
+        self._witness = Witness(world.store, world.rules.seconds("cloud.create.interrupted"))
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
         """Refuse provider configuration that the official provider does not have."""
@@ -148,6 +150,7 @@ class Provider(rpc.BaseProvider):
             self._fail(context, f"creating {_logical_name(request.urn)}", error)
         else:
             properties = self._struct(known, done["outputs"])
+            self._witness.told(context.peer(), known.token, str(done["id"]))
             return provider_pb2.CreateResponse(id=done["id"], properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:

@@ -1,6 +1,7 @@
 """The process that plays GKE for one cluster: `python -m twin.gke CLUSTER_DIR`."""
 
 import logging
+import os
 import signal
 import socket
 import sys
@@ -8,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
-from twin.controlplane import guard_address
+from twin.controlplane import GUARD_VARIABLE, hold_block
 from twin.gke import bootstrap
 from twin.gke.agent import NodeAgent
 from twin.gke.autoscaler import Autoscaler
@@ -18,6 +19,9 @@ from twin.gke.gateway import GatewayController
 from twin.gke.metrics import ExternalMetrics
 from twin.gke.pools import PoolController
 from twin.paths import TwinPaths
+
+_LOG = logging.getLogger(__name__)
+_RESTART_SECONDS = 1.0
 
 
 class Controller(Protocol):
@@ -39,6 +43,26 @@ def _controllers(context: ClusterContext) -> list[Controller]:
     return parts
 
 
+def _guard(folder: Path) -> socket.socket:
+    """Return the guard of the cluster's pod addresses, handed over by `twin.clusters` or taken."""
+    inherited = os.environ.pop(GUARD_VARIABLE, None)
+    if inherited is None:
+        return hold_block(int((folder / "block").read_text()))
+    guard = socket.socket(fileno=int(inherited))
+    guard.set_inheritable(False)  # engines outlive this process and must not hold it
+    return guard
+
+
+def _keep_running(part: Controller, stop: threading.Event) -> None:
+    """Run a controller; one that fails is started again, for the others depend on it."""
+    while not stop.is_set():
+        try:
+            part.run(stop)
+        except Exception:  # noqa: BLE001 - a cluster without one of its controllers only looks alive
+            _LOG.exception("%s ended, starting it again", type(part).__name__)
+        stop.wait(_RESTART_SECONDS)
+
+
 def main(folder: Path) -> None:
     """Run the controllers of the cluster in `folder` until SIGTERM."""
     logging.basicConfig(
@@ -47,13 +71,12 @@ def main(folder: Path) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
-    with socket.socket() as guard:
-        # held for as long as this process lives: no other cluster takes these pod addresses
-        guard.bind(guard_address(int((folder / "block").read_text())))
+    # held for as long as this process lives: no other cluster takes these pod addresses
+    with _guard(folder):
         context = ClusterContext(TwinPaths.default(), folder)
         bootstrap.install(context)
         threads = [
-            threading.Thread(target=part.run, args=(stop,), name=type(part).__name__)
+            threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
             for part in _controllers(context)
         ]
         for thread in threads:

@@ -15,6 +15,9 @@ from twin.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
 _NAMESPACE = "gke-managed-system"
+_APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+_REGISTER_SECONDS = 2.0
+_VERSION_PARTS = 3  # apis, group, version
 Answer = Callable[[str, str], JsonObject | None]
 """Called with (path, label selector); None means no such thing. May raise ValueError."""
 
@@ -63,6 +66,16 @@ class ApiGroup:
         }
 
 
+def other_version(discovery: dict[str, JsonObject], path: str) -> JsonObject | None:
+    """Return an empty resource list for a version of the group that is registered, not served."""
+    parts = path.strip("/").split("/")
+    if len(parts) != _VERSION_PARTS or f"/apis/{parts[1]}" not in discovery:
+        return None
+    group_version = "/".join(parts[1:])
+    kind = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version}
+    return {**kind, "resources": []}
+
+
 class ApiExtension:
     """An HTTPS server on loopback, registered with the API server as an APIService."""
 
@@ -84,41 +97,56 @@ class ApiExtension:
         )
         name = f"serve-{self._api.group}"
         threading.Thread(target=server.serve_forever, daemon=True, name=name).start()
-        registered = False
-        while not stop.wait(5.0 if registered else 1.0):
-            if not registered:
-                registered = self._register(int(server.server_address[1]))
+        port = int(server.server_address[1])
+        while not stop.wait(_REGISTER_SECONDS):
+            self._register(port)
         server.shutdown()
         server.server_close()
 
-    def _register(self, port: int) -> bool:
+    def _register(self, port: int) -> None:
+        """See to it that the API server asks this server, whatever adapter is installed.
+
+        An adapter that a program installs is a pod nobody runs here, behind a Service address that
+        nothing routes: its registrations are pointed to the twin (rule `metrics.adapter`).
+        """
         name = self._api.group.split(".", 1)[0] + "-metrics"
+        target = {"name": name, "namespace": _NAMESPACE, "port": port}
+        kube = self._ctx.kube
+        try:
+            registered = {item["metadata"]["name"]: item for item in kube.list(_APISERVICES)}
+            mine = f"{self._api.version}.{self._api.group}"
+            for found, item in registered.items():
+                spec: JsonObject = item["spec"]
+                if spec.get("group") == self._api.group and spec.get("service") != target:
+                    change = {"service": target, "insecureSkipTLSVerify": True, "caBundle": None}
+                    kube.patch(f"{_APISERVICES}/{found}", {"spec": change})
+            if mine not in registered:
+                self._create(mine, target)
+        except KubeError as error:
+            _LOG.warning("%s: %s", self._api.group, error)
+
+    def _create(self, registration: str, target: JsonObject) -> None:
         service = {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": name, "namespace": _NAMESPACE},
+            "metadata": {"name": target["name"], "namespace": _NAMESPACE},
             "spec": {"type": "ExternalName", "externalName": "127.0.0.1"},
         }
-        registration = {
+        self._ctx.kube.apply(service, manager="gke")
+        api_service = {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
-            "metadata": {"name": f"{self._api.version}.{self._api.group}"},
+            "metadata": {"name": registration},
             "spec": {
                 "group": self._api.group,
                 "version": self._api.version,
                 "insecureSkipTLSVerify": True,  # the certificate names 127.0.0.1, not the Service
                 "groupPriorityMinimum": 100,
                 "versionPriority": 100,
-                "service": {"name": name, "namespace": _NAMESPACE, "port": port},
+                "service": target,
             },
         }
-        try:
-            self._ctx.kube.apply(service, manager="gke")
-            self._ctx.kube.apply(registration, manager="gke")
-        except KubeError as error:
-            _LOG.warning("%s: %s", self._api.group, error)
-            return False
-        return True
+        self._ctx.kube.apply(api_service, manager="gke")
 
 
 class _Server(ThreadingHTTPServer):
@@ -140,7 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         selector = parse_qs(url.query).get("labelSelector", [""])[0]
         try:
-            found = server.discovery.get(url.path) or server.answer(url.path, selector)
+            found = (
+                server.discovery.get(url.path)
+                or other_version(server.discovery, url.path)
+                or server.answer(url.path, selector)
+            )
         except ValueError as error:
             self._refuse(400, "BadRequest", str(error))
             return

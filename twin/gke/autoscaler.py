@@ -211,7 +211,8 @@ class Autoscaler:
     def _cool(self, name: str, rung: Rung, zone: str, answer: Answer) -> None:
         rules = self._ctx.rules
         quota = answer.outcome == "quota"
-        seconds = rules.scaled("rung.quota.cooldown" if quota else "rung.cooldown")
+        rule = "rung.quota.cooldown" if quota else "rung.cooldown"
+        seconds = rules.scaled(rule)
         self._cooling[name, rung.index] = time.monotonic() + seconds
         facts = {
             "cluster": self._ctx.dir.name,
@@ -224,7 +225,7 @@ class Autoscaler:
         self._ctx.events.emit(
             "rung.cooldown",
             rung.title,
-            f"{rung.title} is not tried for {rules.seconds('rung.cooldown'):.0f} s",
+            f"{rung.title} is not tried for {rules.seconds(rule):.0f} s",
             **facts,
             seconds=seconds,
         )

@@ -1,8 +1,6 @@
 """What the autoscaler tells people: events on pods, conditions on classes, the timeline."""
 
 import logging
-import secrets
-import time
 from collections.abc import Sequence
 
 from twin.gke.autoscaler_pods import Pod
@@ -10,15 +8,12 @@ from twin.gke.autoscaler_rungs import Class, Offer
 from twin.gke.autoscaler_state import Cluster
 from twin.gke.capacity import Answer
 from twin.gke.context import ClusterContext
+from twin.gke.reports import pod_event, timestamp
 from twin.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
 _KEPT = 10_000
 _MAX_NODES = 1000
-
-
-def _stamp() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 class EventRecorder:
@@ -34,6 +29,8 @@ class EventRecorder:
         """Note in the timeline that a pod has no node."""
         if pod.uid in self._pending:
             return
+        if len(self._pending) > _KEPT:
+            self._pending.clear()
         self._pending.add(pod.uid)
         self._ctx.events.emit(
             "pod.pending",
@@ -88,27 +85,8 @@ class EventRecorder:
         self._post(pod.namespace, pod.name, pod.uid, kind, reason, text)
 
     def _post(self, namespace: str, name: str, uid: str, kind: str, reason: str, text: str) -> None:
-        now = _stamp()
-        body = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{name}.{secrets.token_hex(8)}", "namespace": namespace},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": namespace,
-                "name": name,
-                "uid": uid,
-            },
-            "type": kind,
-            "reason": reason,
-            "message": text[:1024],
-            "source": {"component": "cluster-autoscaler"},
-            "reportingComponent": "cluster-autoscaler",
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        pod = {"metadata": {"namespace": namespace, "name": name, "uid": uid}}
+        body = pod_event(pod, "cluster-autoscaler", kind, reason, text)
         try:
             self._ctx.kube.post(f"/api/v1/namespaces/{namespace}/events", body)
         except KubeError as error:
@@ -125,7 +103,7 @@ class EventRecorder:
                 "status": status,
                 "reason": reason,
                 "message": message,
-                "lastTransitionTime": _stamp(),
+                "lastTransitionTime": timestamp(),
                 "observedGeneration": cluster.class_items[klass.name]["metadata"]["generation"],
             }
             path = f"/apis/cloud.google.com/v1/computeclasses/{klass.name}/status"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from twin.gke.fields import part, parts, text_map
+from twin.gke.matching import expression_holds
 from twin.gke.nodes import CLASS_LABEL
 from twin.kube import JsonObject
 
@@ -238,22 +238,7 @@ def _may_share(pod: Pod, room: Room) -> bool:
 
 
 def _matches(term: tuple[tuple[str, str, tuple[str, ...]], ...], labels: dict[str, str]) -> bool:
-    return all(_expression(key, operator, values, labels) for key, operator, values in term)
-
-
-def _expression(
-    key: str, operator: str, values: tuple[str, ...], labels: Mapping[str, str]
-) -> bool:
-    held = labels.get(key)
-    checks: dict[str, Any] = {
-        "In": lambda: held in values,
-        "NotIn": lambda: held not in values,
-        "Exists": lambda: held is not None,
-        "DoesNotExist": lambda: held is None,
-        "Gt": lambda: held is not None and int(held) > int(values[0]),
-        "Lt": lambda: held is not None and int(held) < int(values[0]),
-    }
-    return bool(checks[operator]())
+    return all(expression_holds(key, operator, values, labels) for key, operator, values in term)
 
 
 def tolerates(pod: Pod, taint: tuple[str, str, str]) -> bool:

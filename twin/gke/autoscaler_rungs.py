@@ -22,6 +22,7 @@ from twin.kube import JsonObject
 
 ANYWAY = -1
 """Index of the rung that `whenUnsatisfiable: ScaleUpAnyway` stands for."""
+_AUTOPILOT_PODS = 32  # rule `node.max-pods`
 
 
 @dataclass(frozen=True)
@@ -291,12 +292,14 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
         image_type=config.get("imageType") or "cos_containerd",
         labels={**part(config, "nodeLabels"), **part(rule, "nodeLabels")},
         taints=tuple((t["key"], t.get("value", ""), t["effect"]) for t in taints),
-        max_pods=int(rule.get("maxPodsPerNode") or 110),
+        max_pods=int(rule.get("maxPodsPerNode") or (110 if klass else _AUTOPILOT_PODS)),
         driver_version=gpu.get("driverVersion") or "default",
         gpu_partition=sharing.get("gpuPartitionSize"),
         gpu_shared_clients=int(sharing.get("maxSharedClientsPerGPU") or 1),
         spot_taint=True,
         auto_created=True,
+        # always on for the nodes of Autopilot
+        image_streaming=klass is None or bool(part(config, "imageStreaming").get("enabled")),
     )
     return shape.in_pool(pool_name(shape, hosts)), hosts
 

@@ -18,7 +18,7 @@ from twin.gke.provisioning import Group
 from twin.kube import JsonObject
 
 _LOG = logging.getLogger(__name__)
-_YOUNG_SECONDS = 30.0  # the scheduler's back-off, up to 10 s, is not scaled
+_YOUNG_SECONDS = 30.0  # of real time: a busy machine's scheduler may take that long to look
 _PODS_KEPT = 20_000
 _FINISHED = {"Succeeded", "Failed"}
 
@@ -197,6 +197,7 @@ class ClusterState:
             zones=self._ctx.spec.zones,
         )
         names = {node.name for node in found}
+        self._first_seen = {n: at for n, at in self._first_seen.items() if n in names}
         cluster.orphans = [
             item for name, on in placed.items() if name not in names for _, item in on
         ]

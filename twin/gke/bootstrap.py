@@ -17,11 +17,13 @@ import yaml
 
 from twin.gke.context import ClusterContext
 from twin.gke.fields import part, parts
+from twin.gke.reports import timestamp
 from twin.kube import JsonObject, Kube, KubeError
 from twin.toolchain import share
 
 _HERE = Path(__file__).parent
 _UPSTREAM = ("crds/gateway", "crds/inference")
+_LEFT_TO_USERS = ("inference.networking.x-k8s.io",)
 _DIGEST = "gke-inference.dev/schema-digest"
 _MANAGER = "gke"
 _WORKERS = 12
@@ -42,10 +44,18 @@ def own_crds() -> list[JsonObject]:
 
 
 def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
-    """Return the CRDs in the YAML files of some folders; what is no CRD is left out."""
+    """Return the CRDs in the YAML files of some folders that GKE installs.
+
+    GKE brings InferencePool and leaves the inference extension's other kinds to the user.
+    """
     files = (file for folder in folders for file in sorted(folder.rglob("*.yaml")))
     documents = (document for file in files for document in _load_all(file))
-    return [item for item in documents if item.get("kind") == "CustomResourceDefinition"]
+    return [
+        item
+        for item in documents
+        if item.get("kind") == "CustomResourceDefinition"
+        and item.get("spec", {}).get("group") not in _LEFT_TO_USERS
+    ]
 
 
 def digest(crd: JsonObject) -> str:
@@ -189,7 +199,7 @@ def _accept(kube: Kube, name: str) -> None:
         "status": "True",
         "reason": "Accepted",
         "message": "",
-        "lastTransitionTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "lastTransitionTime": timestamp(),
     }
     kube.patch(path, {"status": {"conditions": [condition]}})
 

@@ -11,6 +11,8 @@ from twin.paths import TwinPaths
 from twin.rules import Rules
 from twin.toolchain import tool
 
+_CONNECTIONS = 96  # some thirty watches hold one each; the others are kept open between requests
+
 
 @dataclass(frozen=True)
 class ClusterSpec:
@@ -60,7 +62,7 @@ class ClusterContext:
     def kube(self) -> Kube:
         """The cluster's API server, as its administrator."""
         if self._kube is None:
-            self._kube = Kube(self.kubeconfig)
+            self._kube = Kube(self.kubeconfig, _CONNECTIONS)
         return self._kube
 
     def tool(self, program: str) -> Path:

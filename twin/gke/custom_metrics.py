@@ -9,14 +9,14 @@ import re
 import threading
 import urllib.error
 import urllib.request
-from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import unquote
 
 from twin.gke.agent import podports
 from twin.gke.api_extension import ApiExtension, ApiGroup
 from twin.gke.context import ClusterContext
 from twin.gke.informer import Informer
+from twin.gke.matching import container_port, selects
+from twin.gke.reports import timestamp
 from twin.kube import JsonObject
 
 _API = ApiGroup("custom.metrics.k8s.io", "v1beta2", "pods/*", "MetricValueList")
@@ -29,26 +29,6 @@ _SCRAPE_SECONDS = 2.0
 _PODMONITORINGS = "/apis/monitoring.googleapis.com/v1/podmonitorings"
 
 
-def selects(selector: JsonObject, labels: dict[str, str]) -> bool:
-    """Say whether a selector with `matchLabels` and `matchExpressions` means a pod's labels."""
-    wanted: dict[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    expressions: list[JsonObject] = selector.get("matchExpressions") or []
-    for expression in expressions:
-        value = labels.get(expression["key"])
-        values: list[str] = expression.get("values") or []
-        holds = {
-            "In": value in values,
-            "NotIn": value not in values,
-            "Exists": value is not None,
-            "DoesNotExist": value is None,
-        }
-        if not holds[expression["operator"]]:
-            return False
-    return True
-
-
 def keeps(endpoint: JsonObject, name: str) -> bool:
     """Say whether an endpoint's relabelling keeps a metric; only rules on `__name__` are known."""
     relabelling: list[JsonObject] = endpoint.get("metricRelabeling") or []
@@ -59,17 +39,6 @@ def keeps(endpoint: JsonObject, name: str) -> bool:
         if matched != (rule.get("action") == "keep") and rule.get("action") in ("keep", "drop"):
             return False
     return True
-
-
-def port_number(pod: JsonObject, port: Any) -> int | None:
-    """Return the number of a container port given by name or number."""
-    if isinstance(port, int):
-        return port
-    for container in pod["spec"]["containers"]:
-        for entry in container.get("ports", []):
-            if entry.get("name") == port:
-                return int(entry["containerPort"])
-    return None
 
 
 def sample_sum(page: str, name: str) -> float | None:
@@ -133,7 +102,7 @@ class CustomMetrics:
         return None
 
     def _scrape(self, pod: JsonObject, endpoint: JsonObject, name: str) -> float | None:
-        number = port_number(pod, endpoint["port"])
+        number = container_port(pod, endpoint["port"])
         if number is None or not pod.get("status", {}).get("podIP"):
             return None
         host, port = podports.resolve(self._ctx.dir, pod, number)
@@ -147,7 +116,7 @@ class CustomMetrics:
 
 
 def _value_list(namespace: str, metric: str, values: dict[str, float]) -> JsonObject:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = timestamp()
     items = [
         {
             "describedObject": {

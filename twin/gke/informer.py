@@ -1,8 +1,12 @@
 """A collection of the API server, kept in memory by a watch."""
 
+import logging
 import threading
 
 from twin.kube import JsonObject, Kube
+
+_LOG = logging.getLogger(__name__)
+_PAUSE_SECONDS = 1.0
 
 
 class Informer:
@@ -30,11 +34,24 @@ class Informer:
         threading.Thread(target=self._run, args=(stop,), name=f"watch-{name}", daemon=True).start()
 
     def _run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                self._follow(stop)
+            except Exception:  # noqa: BLE001 - a watch that died would freeze its controller
+                _LOG.exception("watch of %s ended, starting again", self._path)
+                stop.wait(_PAUSE_SECONDS)
+
+    def _follow(self, stop: threading.Event) -> None:
+        fresh: set[str] | None = set()
         for kind, item in self._kube.watch(self._path, stop, self._selector):
-            if kind == "SYNCED":
-                self.synced.set()
-            elif kind == "TICK":
+            if kind == "TICK":
                 continue
+            if kind == "SYNCED":
+                with self._lock:
+                    if fresh is not None:  # a new watch does not tell what went before it
+                        self._items = {uid: self._items[uid] for uid in fresh}
+                fresh = None
+                self.synced.set()
             else:
                 uid = item["metadata"]["uid"]
                 with self._lock:
@@ -42,6 +59,8 @@ class Informer:
                         self._items.pop(uid, None)
                     else:
                         self._items[uid] = item
+                if fresh is not None:
+                    fresh.add(uid)
             self._wake.set()
 
     def items(self) -> list[JsonObject]:

@@ -7,13 +7,13 @@ it is asked (`metrics_series.py` says which expressions it knows). A metric is a
 
 import re
 import threading
-from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from twin.gke.api_extension import ApiExtension, ApiGroup
 from twin.gke.context import ClusterContext
 from twin.gke.informer import Informer
 from twin.gke.metrics_series import evaluate, selected, series_of
+from twin.gke.reports import timestamp
 from twin.kube import JsonObject
 
 _API = ApiGroup("external.metrics.k8s.io", "v1beta1", "externalmetrics", "ExternalMetricValueList")
@@ -68,7 +68,7 @@ class ExternalMetrics:
 
 
 def _value_list(metric: str, found: list[tuple[dict[str, str], int]]) -> JsonObject:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = timestamp()
     items = [
         {
             "metricName": metric,

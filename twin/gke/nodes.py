@@ -16,6 +16,7 @@ Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 CLASS_LABEL = "cloud.google.com/compute-class"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 TERMINATION_TAINT = "cloud.google.com/impending-node-termination"
+STREAMING_LABEL = "cloud.google.com/gke-image-streaming"
 RUNG_ANNOTATION = "gke-inference.dev/rung"
 GROUP_ANNOTATION = "gke-inference.dev/group"
 _EVICTION_MIB = 100
@@ -48,6 +49,7 @@ class NodeShape:
     spot_taint: bool = False
     """Compute classes taint their spot nodes; a hand-made spot pool has only the label."""
     auto_created: bool = False
+    image_streaming: bool = False
 
     def in_pool(self, pool: str) -> "NodeShape":
         """Return the same shape in another pool."""
@@ -173,6 +175,8 @@ def labels(shape: NodeShape, zone: str) -> dict[str, str]:
         found[CLASS_LABEL] = shape.compute_class
     if shape.auto_created:
         found["cloud.google.com/gke-nodepool-autoprovisioned"] = "true"
+    if shape.image_streaming:
+        found[STREAMING_LABEL] = "true"
     if machine.local_ssds:
         found["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
     return found | _accelerator_labels(shape) | shape.labels

@@ -34,6 +34,9 @@ class PoolSpec:
     max_per_zone: int | None
     min_total: int | None
     max_total: int | None
+    digest: str | None = None
+    """Of the file it was read from; the status repeats it, so that the provider knows which shape
+    a status speaks of."""
 
     @property
     def autoscaled(self) -> bool:
@@ -91,7 +94,7 @@ def load(file: Path, policy: Callable[[str], JsonObject | None] = _no_policy) ->
 
 
 def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_policy) -> PoolSpec:
-    """Return the pool described by {"name", "inputs", "zones"}.
+    """Return the pool described by {"name", "inputs", "zones"} and a "digest" of them.
 
     Args:
         data: inputs are the NodePool resource's, in camelCase.
@@ -137,6 +140,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
         driver_version=str(driver.get("gpuDriverVersion") or "DEFAULT").lower(),
         gpu_partition=gpu.get("gpuPartitionSize"),
         gpu_shared_clients=int(sharing.get("maxSharedClientsPerGpu") or 1),
+        image_streaming=bool(part(config, "gcfsConfig").get("enabled")),
     )
     return PoolSpec(
         name=data["name"],
@@ -148,6 +152,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
         max_per_zone=_number(autoscaling, "maxNodeCount"),
         min_total=_number(autoscaling, "totalMinNodeCount"),
         max_total=_number(autoscaling, "totalMaxNodeCount"),
+        digest=data.get("digest"),
     )
 
 

@@ -4,6 +4,7 @@ import json
 import logging
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from twin.gke import pool_spec
@@ -26,12 +27,24 @@ def is_ready(node: JsonObject) -> bool:
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
+def _zone_of(node: JsonObject) -> str:
+    return node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+
+
 def workload_policy(ctx: ClusterContext, name: str) -> JsonObject | None:
     """Return a compute resource policy of the twin's cloud by name; None where there is none."""
     from twin.cloud import store  # noqa: PLC0415 - only a slice placed by a workload policy needs it
 
     kind, short = "gcp:compute/resourcePolicy:ResourcePolicy", name.rpartition("/")[2]
     return store.find_by_name(kind, short, ctx.paths)
+
+
+def _digest_of(file: Path) -> str | None:
+    """Return the digest in a pool's file that otherwise may be wrong."""
+    try:
+        return json.loads(file.read_text()).get("digest")
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 class PoolController:
@@ -42,6 +55,7 @@ class PoolController:
         self._folder = ctx.dir / "pools"
         self._provisioner = Provisioner(ctx, "pools")
         self._errors: dict[str, str] = {}
+        self._digests: dict[str, str | None] = {}
         self._retry_at: dict[str, float] = {}
         self._written: dict[str, str] = {}
         self._filled: set[str] = set()
@@ -72,7 +86,11 @@ class PoolController:
                 stop.wait(1.0)
 
     def _snapshot(self) -> tuple[tuple[str, float], ...]:
-        return tuple(sorted((file.name, file.stat().st_mtime) for file in self._pool_files()))
+        found: list[tuple[str, float]] = []
+        for file in self._pool_files():
+            with suppress(FileNotFoundError):  # the pool goes away just now
+                found.append((file.name, file.stat().st_mtime))
+        return tuple(sorted(found))
 
     def _pool_files(self) -> list[Path]:
         return [
@@ -96,7 +114,8 @@ class PoolController:
             except FileNotFoundError:
                 continue
             except (ValueError, KeyError) as error:
-                self._write_status(name, 0, 1, f"node pool {name}: {error}")
+                text = f"node pool {name}: {error}"
+                self._write_status(name, 0, 1, text, _digest_of(file))
                 continue
             self._reconcile_pool(spec, by_pool.get(name, []))
         for status in self._folder.glob("*.status.json"):
@@ -105,13 +124,18 @@ class PoolController:
                 self._remove_pool(name, by_pool.get(name, []), status)
 
     def _reconcile_pool(self, spec: PoolSpec, existing: list[JsonObject]) -> None:
+        if self._digests.get(spec.name) != spec.digest:  # what failed was another shape
+            self._digests[spec.name] = spec.digest
+            self._errors.pop(spec.name, None)
+            for zone in spec.zones:
+                self._retry_at.pop(f"{spec.name}/{zone}", None)
         counts: dict[str, int] = dict.fromkeys(spec.zones, 0)
         for node in existing:
-            zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+            zone = _zone_of(node)
             counts[zone] = counts.get(zone, 0) + 1
         coming = [g for g in self._provisioner.groups.values() if g.shape.pool == spec.name]
         for group in coming:
-            counts[group.zone] += len(group.names)
+            counts[group.zone] = counts.get(group.zone, 0) + len(group.names)
         filled = spec.name in self._filled or self._was_filled(spec.name)
         target = spec.minimum() if filled else spec.at_creation()
         for zone, wanted in target.items():
@@ -119,12 +143,14 @@ class PoolController:
                 counts[zone] += spec.hosts
             if not spec.autoscaled and counts[zone] > wanted:
                 self._shrink(existing, zone, counts[zone] - wanted)
-        ready = sum(is_ready(node) for node in existing)
+        for zone in counts.keys() - target.keys():
+            self._shrink(existing, zone, counts[zone])  # the pool has left the zone
+        ready = sum(is_ready(node) for node in existing if _zone_of(node) in target)
         wanted = sum(target.values())
         if ready >= wanted:
             self._filled.add(spec.name)
             self._errors.pop(spec.name, None)
-        self._write_status(spec.name, ready, wanted, self._errors.get(spec.name))
+        self._write_status(spec.name, ready, wanted, self._errors.get(spec.name), spec.digest)
 
     def _was_filled(self, name: str) -> bool:
         file = self._folder / f"{name}.status.json"
@@ -165,11 +191,7 @@ class PoolController:
         return False
 
     def _shrink(self, existing: list[JsonObject], zone: str, count: int) -> None:
-        in_zone = [
-            node
-            for node in existing
-            if node["metadata"]["labels"]["topology.kubernetes.io/zone"] == zone
-        ]
+        in_zone = [node for node in existing if _zone_of(node) == zone]
         for node in in_zone[-count:]:
             self._provisioner.remove(node, "the pool got smaller")
 
@@ -179,13 +201,15 @@ class PoolController:
         for node in existing:
             self._provisioner.remove(node, f"node pool {name} is deleted")
         self._filled.discard(name)
-        self._errors.pop(name, None)
-        self._written.pop(name, None)
+        for known in (self._errors, self._digests, self._written):
+            known.pop(name, None)
         status.unlink(missing_ok=True)
 
-    def _write_status(self, name: str, ready: int, wanted: int, error: str | None) -> None:
-        filled = name in self._filled
-        content = json.dumps({"ready": ready, "wanted": wanted, "error": error, "filled": filled})
+    def _write_status(
+        self, name: str, ready: int, wanted: int, error: str | None, digest: str | None
+    ) -> None:
+        status: JsonObject = {"ready": ready, "wanted": wanted, "error": error, "digest": digest}
+        content = json.dumps({**status, "filled": name in self._filled})
         if self._written.get(name) == content:
             return
         file = self._folder / f"{name}.status.json"

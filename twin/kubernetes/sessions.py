@@ -6,12 +6,14 @@ is unique as long as it is open, and the engine keeps it open until the operatio
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from twin.kube import Kube, KubeError
 from twin.kubernetes.errors import InvalidInput, ProviderError
 from twin.kubernetes.progress import EngineLog
 from twin.kubernetes.settings import Settings, read_kubeconfig
+from twin.peers import connected_ports, port_of
 
 _PROBE_SECONDS = 3.0
 _POOL_SIZE = 64
@@ -50,6 +52,14 @@ class Session:
         if not context.add_callback(ended):
             ended()
         return stop
+
+    def close(self) -> None:
+        """Let go of the connections to the cluster and to the engine."""
+        with self._lock:
+            kube, self._kube, self._probed = self._kube, None, False
+        if kube is not None:
+            kube.close()
+        self.log.close()
 
     def cancel(self) -> None:
         """End the waits of every call in progress."""
@@ -95,20 +105,34 @@ class Session:
 
 
 class Sessions:
-    """Sessions by connection; the oldest are forgotten."""
+    """Sessions by connection; those of engines that have gone are forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, connected: Callable[[], set[int]] = connected_ports) -> None:
+        """Start without any.
+
+        Args:
+            connected: returns the ports of the engines that are there.
+        """
+        self._connected = connected
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, peer: str) -> Session:
         """Return the session of a connection, new where it is not known."""
         with self._lock:
+            dropped: list[Session] = []
             session = self._sessions.get(peer)
             if session is None:
+                dropped = self._drop_gone()
                 session = self._sessions[peer] = Session()
             self._sessions.move_to_end(peer)
-            dropped = [self._sessions.popitem(last=False)[1]] if len(self._sessions) > _KEPT else []
         for old in dropped:
-            old.log.close()
+            old.close()
         return session
+
+    def _drop_gone(self) -> list[Session]:
+        """Return the sessions, forgotten now, whose engine has gone, and the oldest of too many."""
+        ports = self._connected()
+        gone = [peer for peer in self._sessions if port_of(peer) not in {None, *ports}]
+        gone += [peer for peer in self._sessions if peer not in gone][: -_KEPT + 1]
+        return [self._sessions.pop(peer) for peer in gone]

@@ -1,4 +1,4 @@
-"""A server asks for the chips it may use, and starts under the eyes of probes."""
+"""A server asks for the chips it uses, the same number as request and limit."""
 
 from collections.abc import Iterator
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.twin.agent.objects import node
 from twin import processes
-from twin.controlplane import ControlPlane, free_block
+from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke import agent as agents
 from twin.gke.context import ClusterContext, ClusterSpec
 from twin.kube import Kube
@@ -55,13 +55,15 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext
     folder.mkdir(parents=True)
     spec = ClusterSpec("p", "us-east5", "test", ("us-east5-a",), False, "1.36.3-gke.1", "u")
     spec.save(folder)
-    plane = ControlPlane(paths, folder, free_block(17))
+    block, guard = hold_free_block(17)
+    plane = ControlPlane(paths, folder, block)
     try:
         plane.start()
         yield ClusterContext(paths, folder)
     finally:
         agents.stop_all(folder)
         plane.stop()
+        guard.close()
         assert not processes.running(paths)
 
 

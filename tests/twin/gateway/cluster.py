@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import ssl
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from twin.gke.gateway import GatewayController, stop_all
 from twin.kube import Kube
 from twin.paths import TwinPaths
 from twin.pki import make_authority
+from twin.ports import free_port
 from twin.toolchain import share, tool
 
 PICKER_CONFIG = """apiVersion: inference.networking.x-k8s.io/v1alpha1
@@ -37,13 +37,6 @@ schedulingProfiles:
 """
 BLOCK = os.getpid() % 250  # two test runs at once have addresses of their own
 GKE_CRDS = Path(__file__).resolve().parents[3] / "twin" / "gke" / "crds"
-
-
-def free_port() -> int:
-    """Return a port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Cluster:

@@ -1,14 +1,13 @@
 """A control plane with what GKE puts into it, and the capacity controllers beside it."""
 
 import json
-import socket
 import threading
 import time
 
 import pytest
 
 from twin import daemon
-from twin.controlplane import ControlPlane, free_block, guard_address
+from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke import bootstrap
 from twin.gke.autoscaler import Autoscaler
 from twin.gke.capacity import World
@@ -107,11 +106,10 @@ def control_plane(tmp_path_factory):
     folder = paths.cluster("us-central1", "test")
     spec = ClusterSpec("acme", "us-central1", "test", ZONES, False, "1.36.3-gke.1", "uid")
     spec.save(folder)
-    block = free_block(int(time.time()))
+    block, guard = hold_free_block(int(time.time()))
     (folder / "block").write_text(str(block))
     plane = ControlPlane(paths, folder, block)
-    with socket.socket() as guard:
-        guard.bind(guard_address(block))
+    with guard:
         try:
             plane.start()
             ctx = ClusterContext(paths, folder)

@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from twin import rpc
-from twin.controlplane import ControlPlane, free_block
+from twin.controlplane import ControlPlane, hold_free_block
 from twin.kube import Kube
 from twin.kubernetes.server import serve
 from twin.paths import TwinPaths
@@ -122,12 +122,14 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     paths = TwinPaths(tmp_path_factory.mktemp("plane"))
     paths.create()
     make_twin_pki(paths)
-    control = ControlPlane(paths, paths.cluster("here", "test"), free_block(os.getpid()))
+    block, guard = hold_free_block(os.getpid())
+    control = ControlPlane(paths, paths.cluster("here", "test"), block)
     try:
         control.start()
         yield Plane(control.kubeconfig, paths.ca_bundle)
     finally:
         control.stop()
+        guard.close()
 
 
 @pytest.fixture(scope="session")

@@ -140,9 +140,7 @@ def test_replicas_an_autoscaler_owns_are_left_alone_when_the_program_ignores_the
 ):
     client.create(skipping_await(deployment(namespace)))
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/server"
-    scale = plane.kube.get(f"{path}/scale")
-    scale["spec"]["replicas"] = 5
-    plane.kube.put(f"{path}/scale", scale, fieldManager="autoscaler")
+    plane.kube.patch(f"{path}/scale", {"spec": {"replicas": 5}}, fieldManager="autoscaler")
     wanted = skipping_await(deployment(namespace))
     wanted["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/main:2.0"
     outputs = client.update(wanted, ignore=("spec.replicas",))

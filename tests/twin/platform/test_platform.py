@@ -13,7 +13,6 @@ from scripts.engine import Engine
 from scripts.sweep import leftovers
 from twin import processes
 from twin.cloud import store
-from twin.paths import REPOSITORY
 
 pytestmark = pytest.mark.needs_tools
 
@@ -48,7 +47,7 @@ def test_up_says_what_runs_where_on_which_rung_at_what_price(platform):
 
 def test_the_gateways_address_is_written_to_a_file_and_listens(platform):
     host: Any = testinfra.get_host("local://")
-    file = host.file(str(REPOSITORY / "build" / "local" / "endpoint"))
+    file = host.file(str(platform.paths.root.parent / "local" / "endpoint"))
     assert file.content_string.strip() == endpoint(platform)
     address = endpoint(platform).removeprefix("http://")
     assert address.startswith("127.")
@@ -116,7 +115,7 @@ def test_a_tpu_stock_out_is_survived_and_work_moves_back(platform):
     assert answer.returncode == 0, answer.stdout + answer.stderr
     for word in ("stockout", "nvidia-l4", "tpu-v6e"):
         assert word in answer.stdout.lower().replace("stock-out", "stockout"), word
-    drawn = (REPOSITORY / "build" / "local" / "timeline.svg").read_text()
+    drawn = (platform.paths.root.parent / "local" / "timeline.svg").read_text()
     assert "<svg" in drawn
 
 

@@ -14,6 +14,7 @@ from twin import rpc
 from twin.gke.agent import lifecycle, podports, probes
 from twin.gke.agent.images import Images
 from twin.gke.agent.static_server import application, read_site
+from twin.ports import free_port
 from twin.rules import Rules
 
 POD = {"metadata": {"namespace": "n", "name": "p"}, "status": {"podIP": "127.64.0.7"}}
@@ -85,12 +86,12 @@ def test_a_grpc_probe_asks_the_health_service(
 
 
 def test_a_grpc_probe_of_nothing_fails():
-    spec = {"grpc": {"port": podports.free_port()}}
+    spec = {"grpc": {"port": free_port()}}
     assert "failed" in str(probes.check(spec, lambda p: ("127.0.0.1", int(p)), 1))
 
 
 def test_probe_thresholds_count_in_a_row():
-    port = podports.free_port()
+    port = free_port()
     probe = {"tcpSocket": {"port": port}, "failureThreshold": 2, "successThreshold": 2}
     schedule = probes.Schedule(probe, period_cap=0, timeout_floor=1, delay_scale=1)
 

@@ -10,6 +10,7 @@ import requests
 from google.auth.credentials import AnonymousCredentials
 from rich.console import Console
 
+from infra import project
 from scripts import bootstrap_run
 from scripts.bootstrap import bootstrap, settings_of
 from scripts.bootstrap_cloud import Cloud, CloudError
@@ -130,17 +131,20 @@ def test_a_preview_may_change_nothing_but_the_lock_of_the_state(
     run(google, settings)
     project = f"cloudresourcemanager.googleapis.com/v3/projects/{PROJECT}"
     member = f"serviceAccount:{settings.account('preview')}"
+    state = f"projects/_/buckets/{settings.bucket}"
+    only_there = f"resource.name == '{state}' || resource.name.startsWith('{state}/')"
     roles = {
-        binding["role"]
+        binding["role"]: binding.get("condition", {}).get("expression")
         for binding in google.policies[project]["bindings"]
         if member in binding["members"]
     }
     assert roles == {
-        "roles/container.viewer",
-        "roles/iam.securityReviewer",
-        "roles/storage.objectUser",
-        "roles/viewer",
+        "roles/container.viewer": None,
+        "roles/iam.securityReviewer": None,
+        "roles/storage.objectUser": only_there,
+        "roles/viewer": None,
     }
+    assert google.policies[project]["version"] == 3
 
 
 def test_without_ci_no_identity_is_made(google: FakeGoogle, settings: Settings) -> None:
@@ -268,7 +272,7 @@ def test_an_account_that_google_would_refuse_is_refused_first(settings: Settings
 
 def test_a_grant_with_a_condition_does_not_count_as_given() -> None:
     grant = Grant("roles/viewer", "user:ann@example.com")
-    binding = {"role": grant.role, "members": [grant.member], "condition": {"title": "today"}}
+    binding = {"role": grant.role, "members": [grant.member], "condition": {"expression": "now"}}
     policy = {"etag": "1", "bindings": [binding]}
     assert missing(policy, [grant]) == [grant]
     after = merged(policy, [grant])
@@ -291,3 +295,7 @@ def test_the_command_refuses_what_it_cannot_use_in_one_line(stack: str, ci: str 
     with pytest.raises(CommandError) as refused:
         bootstrap(stack, ci=ci)
     assert "\n" not in str(refused.value)
+
+
+def test_what_the_program_needs_is_switched_on_before_its_first_run() -> None:
+    assert set(project.SERVICES) <= set(SERVICES)

@@ -148,6 +148,7 @@ class FakeStorage:
         replacements = {
             "create_bucket": lambda _p, name, _project: self.buckets.setdefault(name, {}),
             "has_bucket": lambda _p, name: name in self.buckets,
+            "has_object": lambda _p, b, n: n in self.buckets.get(b, {}),
             "objects": lambda _p, name: iter([{"name": n} for n in self.buckets.get(name, {})]),
             "upload": upload,
             "delete_object": lambda _p, b, n: self.buckets.get(b, {}).pop(n, None),

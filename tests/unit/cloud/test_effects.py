@@ -18,18 +18,17 @@ from twin.rpc import SIGNATURE_KEY
 POOL = {"name": "p", "nodeCount": 2}
 
 
-def _status(folder: Path, ready: int, error: str | None = None) -> None:
+def _status(folder: Path, ready: int, error: str | None = None, digest: str = "") -> None:
     content = {"ready": ready, "wanted": 2, "error": error}
+    if digest:
+        content["digest"] = digest
     (folder / "pools" / "p.status.json").write_text(json.dumps(content))
 
 
 def test_a_pool_is_asked_for_with_inputs_and_zones(tmp_path: Path) -> None:
     pool_files.write(tmp_path, POOL, ("us-east5-a",))
-    assert json.loads((tmp_path / "pools" / "p.json").read_text()) == {
-        "name": "p",
-        "inputs": POOL,
-        "zones": ["us-east5-a"],
-    }
+    asked = json.loads((tmp_path / "pools" / "p.json").read_text())
+    assert (asked["name"], asked["inputs"], asked["zones"]) == ("p", POOL, ["us-east5-a"])
 
 
 def test_a_pool_is_ready_when_all_its_nodes_are(tmp_path: Path) -> None:
@@ -37,8 +36,25 @@ def test_a_pool_is_ready_when_all_its_nodes_are(tmp_path: Path) -> None:
     _status(tmp_path, ready=2)
     pool_files.wait_ready(tmp_path, "p", timeout=5)
     _status(tmp_path, ready=1)
-    with pytest.raises(CloudError, match="timed out after 1 s with 1 of 2 nodes ready"):
-        pool_files.wait_ready(tmp_path, "p", timeout=1)
+    with pytest.raises(CloudError, match="timed out after 0 s with 1 of 2 nodes ready"):
+        pool_files.wait_ready(tmp_path, "p", timeout=0.2)
+
+
+def test_the_status_of_the_shape_before_is_not_taken_for_that_of_the_new_one(
+    tmp_path: Path,
+) -> None:
+    def answer() -> None:
+        digest = json.loads((tmp_path / "pools" / "p.json").read_text())["digest"]
+        _status(tmp_path, ready=2, digest=digest)
+
+    pool_files.write(tmp_path, POOL, ("us-east5-a",))
+    answer()
+    pool_files.wait_ready(tmp_path, "p", timeout=5)
+    pool_files.write(tmp_path, {**POOL, "nodeCount": 3}, ("us-east5-a",))
+    with pytest.raises(CloudError, match="timed out"):
+        pool_files.wait_ready(tmp_path, "p", timeout=0.2)
+    answer()
+    pool_files.wait_ready(tmp_path, "p", timeout=5)
 
 
 def test_a_stock_out_fails_a_pool_in_googles_words(tmp_path: Path) -> None:

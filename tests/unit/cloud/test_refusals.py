@@ -1,12 +1,16 @@
 """What Google Cloud refuses, in its words, and in which order things can be deleted."""
 
+import socket
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from tests.unit.cloud.conftest import Cloud, Made, Refused
 from twin.cloud.schema import resource
+from twin.cloud.witness import Witness
+from twin.peers import connected_ports
 
 ACCOUNT = "gcp:serviceaccount/account:Account"
 BUCKET = "gcp:storage/bucket:Bucket"
@@ -58,6 +62,34 @@ def test_a_creation_nobody_heard_of_is_handed_over_to_the_next_run(cloud: Cloud)
     first = network(cloud)
     second = network(cloud)
     assert (second.id, second.outputs["networkId"]) == (first.id, first.outputs["networkId"])
+
+
+def test_what_an_engine_was_told_before_it_went_on_cannot_be_created_again(
+    cloud: Cloud,
+) -> None:
+    settle = cloud.world.rules.seconds("cloud.create.interrupted")
+    witness = Witness(cloud.world.store, settle=0)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        gone, told = network(cloud, "gone"), network(cloud, "told")
+        with socket.create_connection(listener.getsockname()) as engine:
+            port = engine.getsockname()[1]
+            assert port in connected_ports()
+            witness.told(f"ipv4:127.0.0.1:{port}", NETWORK, told.id)
+            witness.told("ipv4:127.0.0.1:1", NETWORK, gone.id)
+            until = time.monotonic() + 5
+            while not _is_known(cloud, told) and time.monotonic() < until:
+                time.sleep(0.01)
+    assert settle > 0
+    with pytest.raises(Refused, match="already exists"):
+        network(cloud, "told")
+    assert network(cloud, "gone").id == gone.id
+
+
+def _is_known(cloud: Cloud, made: Made) -> bool:
+    record = cloud.world.store.get(NETWORK, made.id)
+    return record is not None and record.acknowledged
 
 
 def test_a_creation_goes_on_when_its_engine_dies(cloud: Cloud, storage: Any) -> None:
@@ -178,6 +210,18 @@ def test_a_bucket_with_objects_is_deleted_only_by_force(cloud: Cloud, storage: A
     cloud.update(made, {"name": "b", "location": "US", "forceDestroy": True})
     cloud.delete(made)
     assert storage.buckets == {}
+
+
+def test_what_pods_wrote_counts_as_objects_and_goes_with_the_bucket(cloud: Cloud) -> None:
+    made = cloud.create(BUCKET, "b", {"name": "b", "location": "US"})
+    program = cloud.paths.volumes / "buckets" / "b" / "cache" / "program"
+    program.parent.mkdir(parents=True)
+    program.write_text("compiled")
+    with pytest.raises(Refused, match=r"Error 409: .*is not empty"):
+        cloud.delete(made)
+    cloud.update(made, {"name": "b", "location": "US", "forceDestroy": True})
+    cloud.delete(made)
+    assert not (cloud.paths.volumes / "buckets" / "b").exists()
 
 
 def test_deletion_policies_prevent_and_abandon(cloud: Cloud) -> None:

@@ -94,6 +94,14 @@ def test_the_cluster_is_hardened(recorder):
     assert inputs["releaseChannel"] == {"channel": "REGULAR"}
 
 
+def test_the_pool_that_is_removed_at_once_has_the_account_of_the_other_nodes(recorder):
+    run(recorder)
+    first = recorder.one(CLUSTER).inputs["nodeConfig"]
+    assert first["serviceAccount"] == "acme-prod-us-east5-nodes@acme.iam.gserviceaccount.com"
+    assert first["shieldedInstanceConfig"]["enableSecureBoot"] is True
+    assert first["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
+
+
 def test_the_cluster_is_ready_for_gateways_weights_and_fast_scaling(recorder):
     run(recorder)
     inputs = recorder.one(CLUSTER).inputs

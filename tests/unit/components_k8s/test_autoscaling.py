@@ -8,6 +8,12 @@ QUEUE = "prometheus.googleapis.com|vllm:num_requests_waiting|gauge"
 KV_CACHE = "prometheus.googleapis.com|vllm:kv_cache_usage_perc|gauge"
 UNPLACED = "prometheus.googleapis.com|gke_inference:unplaced_replicas|gauge"
 
+FILLS: AutoscalingArgs = {  # pyright: ignore[reportAssignmentType] - a part of the arguments
+    "cluster_location": "us-east5",
+    "cluster_name": "acme-prod-us-east5",
+    "fills_unplaced": True,
+}
+
 
 def args() -> AutoscalingArgs:
     return {
@@ -51,13 +57,20 @@ def test_replicas_follow_the_queue_and_then_the_kv_cache(recorder):
 
 
 def test_a_standby_gets_one_replica_for_each_that_has_no_node(recorder):
-    spec = spec_of(recorder, {**args(), "fills_unplaced": True, "min_replicas": 0})
+    spec = spec_of(recorder, {**args(), **FILLS, "min_replicas": 0})
     assert spec["metrics"][0] == {
         "type": "External",
         "external": {
             "metric": {
                 "name": UNPLACED,
-                "selector": {"matchLabels": {"metric.labels.model": "llama-8b"}},
+                "selector": {
+                    "matchLabels": {
+                        "metric.labels.model": "llama-8b",
+                        "resource.labels.cluster": "acme-prod-us-east5",
+                        "resource.labels.location": "us-east5",
+                        "resource.labels.namespace": "serving",
+                    }
+                },
             },
             "target": {"type": "AverageValue", "averageValue": "1"},
         },
@@ -97,3 +110,11 @@ def test_an_autoscaler_that_could_not_work_is_refused(recorder, change, message)
     with pytest.raises(pulumi.InputPropertyError, match=message):
         spec_of(recorder, {**args(), **change})
     assert recorder.all(TYPE) == []
+
+
+@pytest.mark.parametrize("field", ["cluster_location", "cluster_name"])
+def test_a_standby_must_say_whose_unplaced_replicas_it_fills(recorder, field):
+    arguments = {**args(), **FILLS}
+    del arguments[field]
+    with pytest.raises(pulumi.InputPropertyError, match="must be set with fillsUnplaced"):
+        spec_of(recorder, arguments)

@@ -1,7 +1,8 @@
 import pytest
 
-from twin.gke.api_extension import ApiGroup
-from twin.gke.custom_metrics import keeps, port_number, sample_sum, selects
+from twin.gke.api_extension import ApiGroup, other_version
+from twin.gke.custom_metrics import keeps, sample_sum
+from twin.gke.matching import container_port, selects
 
 PAGE = """# TYPE vllm:num_requests_waiting gauge
 vllm:num_requests_waiting{model_name="llama"} 3.0
@@ -48,9 +49,9 @@ def test_relabelling_keeps_and_drops_by_name():
 
 def test_a_port_is_found_by_name_or_number():
     pod = {"spec": {"containers": [{"ports": [{"name": "http", "containerPort": 8000}]}]}}
-    assert port_number(pod, "http") == 8000
-    assert port_number(pod, 9090) == 9090
-    assert port_number(pod, "grpc") is None
+    assert container_port(pod, "http") == 8000
+    assert container_port(pod, 9090) == 9090
+    assert container_port(pod, "grpc") is None
 
 
 def test_discovery_names_the_group_its_version_and_its_resource():
@@ -59,3 +60,12 @@ def test_discovery_names_the_group_its_version_and_its_resource():
     assert found["/apis"]["groups"][0]["name"] == "custom.metrics.k8s.io"
     resources = found["/apis/custom.metrics.k8s.io/v1beta2"]["resources"]
     assert [entry["name"] for entry in resources] == ["pods/*"]
+
+
+def test_a_version_that_an_adapter_registers_beside_ours_is_there_and_empty():
+    found = ApiGroup("custom.metrics.k8s.io", "v1beta2", "pods/*", "MetricValueList").discovery()
+    listed = other_version(found, "/apis/custom.metrics.k8s.io/v1beta1")
+    assert listed is not None
+    assert listed["groupVersion"] == "custom.metrics.k8s.io/v1beta1"
+    assert listed["resources"] == []
+    assert other_version(found, "/apis/other.example/v1") is None

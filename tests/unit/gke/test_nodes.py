@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.gke import nodes
+from twin.gke import nodes, pool_spec
 from twin.gke.machines import (
     UnknownMachineError,
     machine,
@@ -37,6 +37,14 @@ def test_a_node_offers_less_than_it_has():
     assert nodes.capacity(shape)["cpu"] == "4"
     assert nodes.allocatable(shape)["cpu"] == "3920m"
     assert nodes.allocatable(shape)["memory"] == "13622Mi"
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_node_says_whether_it_streams_images(streaming):
+    inputs = {"nodeConfig": {"gcfsConfig": {"enabled": streaming}}}
+    spec = pool_spec.parse({"name": "p", "inputs": inputs, "zones": ["us-east5-a"]})
+    label = nodes.labels(spec.shape, "us-east5-a").get("cloud.google.com/gke-image-streaming")
+    assert label == ("true" if streaming else None)
 
 
 def test_a_tpu_node_says_what_chip_and_topology_it_has():

@@ -6,6 +6,7 @@ A file of `broken/` says `base` (a stack of stacks/), `edits` (a place, and a va
 
 import copy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,20 @@ class BrokenStack:
         return yaml.safe_dump({"config": {f"{PROJECT}:{KEY}": self.platform}}, sort_keys=False)
 
 
-def broken_stacks() -> list[BrokenStack]:
+@cache
+def broken_stacks() -> tuple[BrokenStack, ...]:
     """Return every broken stack, by the name of its file."""
-    return [_read(file) for file in sorted(FOLDER.glob("*.yaml"))]
+    return tuple(_read(file) for file in sorted(FOLDER.glob("*.yaml")))
+
+
+@cache
+def _platform(base: str) -> dict[str, Any]:
+    return platform_of(STACKS / f"Pulumi.{base}.yaml")
 
 
 def edited(base: str, edits: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the platform of a stack of stacks/ after edits; a place is a list of keys."""
-    platform = copy.deepcopy(platform_of(STACKS / f"Pulumi.{base}.yaml"))
+    platform = copy.deepcopy(_platform(base))
     for edit in edits:
         *way, last = edit["at"]
         place: Any = platform

@@ -1,17 +1,21 @@
 """From a stack to arguments: one named fact at a time."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import pulumi
 import pytest
 
 from infra import assemble, assemble_models
-from infra.exports import described, endpoint, placements
+from infra.exports import described, endpoint, exports, placements
 from infra.load import parse, read
 from infra.names import Names, object_name
 from infra.problems import join, suggest
+from infra.region import BuiltRegion
 from infra.stack import Exposure, Gateway, Platform
 from tests.unit.infra.broken_stacks import edited
+from tests.unit.infra.conftest import CloudRecorder
 
 MODEL = "llama-3.1-8b"
 BUCKETS = {"models": "m", "caches": "c"}
@@ -138,8 +142,8 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
 
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
-    model = read("prod").models[MODEL]
-    args: Any = assemble_models.scaling_args(model, MODEL, {"tpu": "a-tpu", "gpu": "a-gpu"})
+    names = {"tpu": "a-tpu", "gpu": "a-gpu"}
+    args: Any = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", names)
     assert (args["a-tpu"]["fills_unplaced"], args["a-gpu"]["fills_unplaced"]) == (False, True)
     assert (args["a-tpu"]["min_replicas"], args["a-gpu"]["min_replicas"]) == (2, 1)
 
@@ -163,6 +167,19 @@ def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
 )
 def test_the_endpoint_is_the_url_a_client_takes(gateway: Gateway, url: str) -> None:
     assert endpoint(gateway, "192.0.2.1") == url
+
+
+def test_every_region_says_its_address_for_whoever_writes_the_dns(cloud: CloudRecorder) -> None:
+    def addresses() -> pulumi.Output[Any]:
+        gateway: Any = SimpleNamespace(address=pulumi.Output.from_input("192.0.2.1"))
+        cluster: Any = SimpleNamespace(endpoint="e", location="l", cluster_name="c")
+        built = {
+            "us-central1": BuiltRegion(cluster, gateway),
+            "europe-west4": BuiltRegion(cluster, None),
+        }
+        return pulumi.Output.from_input(exports(read("prod"), built)["addresses"])
+
+    assert cloud.run(addresses) == {"us-central1": "192.0.2.1"}
 
 
 def test_placements_list_the_rungs_in_order_with_the_price_of_a_replica() -> None:

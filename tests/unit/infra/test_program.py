@@ -177,6 +177,51 @@ def test_the_nodes_of_capacity_that_asks_for_it_start_with_the_images(build: Bui
     )
 
 
+def test_every_cluster_has_a_metrics_adapter_and_the_project_one_grant_for_all(
+    build: Build,
+) -> None:
+    adapters = named(build("prod"), "MetricsAdapter")
+    assert sorted(adapters) == [
+        f"{region}-metrics-adapter" for region in sorted(read("prod").regions)
+    ]
+    grants = [
+        seen
+        for seen in named(build("prod"), "IAMMember").values()
+        if seen.inputs["role"] == "roles/monitoring.viewer"
+    ]
+    assert [grant.name for grant in grants] == ["metrics-adapter"]
+
+
+def test_a_stack_whose_clusters_have_an_adapter_gets_none(build: Build) -> None:
+    assert read("local").monitoring.metrics_adapter is False
+    assert named(build("local"), "MetricsAdapter") == {}
+    assert "metrics-adapter" not in named(build("local"), "IAMMember")
+
+
+def test_a_pair_fills_up_for_its_own_cluster_only(build: Build) -> None:
+    scalers = named(build("prod"), "HorizontalPodAutoscaler")
+    for region in ("us-central1", "europe-west4"):
+        metrics = scalers[f"{region}-llama-3-1-8b-gpu-scaling"].inputs["spec"]["metrics"]
+        labels = metrics[0]["external"]["metric"]["selector"]["matchLabels"]
+        assert labels["resource.labels.cluster"] == f"acme-prod-{region}"
+        assert labels["resource.labels.location"] == region
+
+
+def test_a_model_without_a_picker_has_no_alert_about_one(build: Build) -> None:
+    rules = named(build("prod"), "Rules")
+    alerts = {
+        model: {
+            rule["alert"]
+            for group in rules[f"us-central1-{model}-monitoring-rules"].inputs["spec"]["groups"]
+            for rule in group["rules"]
+            if "alert" in rule
+        }
+        for model in ("llama-3-1-8b", "qwen3-embedding-0-6b")
+    }
+    assert "RequestsRefused" in alerts["llama-3-1-8b"]
+    assert "RequestsRefused" not in alerts["qwen3-embedding-0-6b"]
+
+
 def test_a_region_without_a_rung_uses_those_it_has(build: Build) -> None:
     classes = named(build("prod"), "ComputeClass")
     rungs = {

@@ -86,11 +86,22 @@ def test_with_a_cluster_identifier_only_its_change_replaces():
 
 
 def test_each_connection_has_settings_of_its_own():
-    sessions = Sessions()
+    sessions = Sessions(connected=lambda: {1, 2})
     sessions.of("ipv4:1").configure(Settings(namespace="one"))
     sessions.of("ipv4:2").configure(Settings(namespace="two"))
     assert sessions.of("ipv4:1").settings == Settings(namespace="one")
     assert sessions.of("ipv4:2").settings == Settings(namespace="two")
+
+
+def test_an_engine_that_has_gone_leaves_no_connections_behind():
+    engines = {1, 2}
+    sessions = Sessions(connected=lambda: engines)
+    sessions.of("ipv4:1").configure(Settings(namespace="one"))
+    sessions.of("ipv4:2").configure(Settings(namespace="two"))
+    engines.remove(1)
+    sessions.of("ipv4:3")
+    assert sessions.of("ipv4:2").settings == Settings(namespace="two")
+    assert sessions.of("ipv4:1").settings is None
 
 
 class Call:
@@ -102,7 +113,7 @@ class Call:
 
 
 def test_a_wait_ends_when_the_engine_cancels_its_instance_or_goes_away():
-    sessions = Sessions()
+    sessions = Sessions(connected=lambda: {1, 2})
     left, cancelled, other = Call(), Call(), Call()
     first = sessions.of("ipv4:1").new_call(left)
     second = sessions.of("ipv4:1").new_call(cancelled)

@@ -71,3 +71,13 @@ def test_an_object_on_the_default_provider_is_an_error(tmp_path):
     lost = config_map(provider="urn:pulumi:dev::p::pulumi:providers:kubernetes::default")
     with pytest.raises(CommandError, match="no provider of its own cluster"):
         render.write(states(lost), tmp_path)
+
+
+def test_a_failed_preview_is_told_by_its_errors_alone():
+    output = (
+        '{"diagnostics": [{"message": "zone must be one of a, b", "severity": "error"},'
+        ' {"message": "zone must be one of a, b", "severity": "error"},'
+        ' {"message": "slow", "severity": "info"}]}'
+    )
+    assert render.said(output) == "zone must be one of a, b"
+    assert render.said("no json") == ""

@@ -1,11 +1,13 @@
+import re
 import threading
 import time
 
 import pytest
 
+from twin.cloud.schema import resource
 from twin.events import Events
-from twin.paths import TwinPaths
-from twin.rules import Rules, all_rules
+from twin.paths import REPOSITORY, TwinPaths
+from twin.rules import RULES_FILE, Rules, all_rules
 
 
 def test_events_of_many_writers_stay_whole_and_in_order(tmp_path):
@@ -44,6 +46,46 @@ def test_every_rule_has_a_source_a_date_and_a_known_confidence():
         assert rule.date, rule.id
         assert rule.confidence in ("documented", "observed", "assumed"), rule.id
         assert rule.text.strip(), rule.id
+
+
+def _sources():
+    folder = REPOSITORY / "twin"
+    files = [file for suffix in ("py", "yaml") for file in folder.rglob(f"*.{suffix}")]
+    return "\n".join(file.read_text() for file in files if file != RULES_FILE)
+
+
+def _is_read(rule_id, sources):
+    composed = re.match(r"cloud\.(create|update|delete)\b|node\.create\.(cpu|gpu|tpu)$", rule_id)
+    return composed is not None or f'"{rule_id}"' in sources
+
+
+def test_every_rule_is_read_by_code_or_names_the_file_that_does_what_it_says():
+    sources = _sources()
+    for rule in all_rules().values():
+        if rule.where:
+            assert (REPOSITORY / rule.where).is_file(), rule.id
+        else:
+            assert _is_read(rule.id, sources), f"{rule.id}: no code reads it"
+
+
+def test_every_rule_that_code_names_exists():
+    areas = "|".join(sorted({rule_id.split(".")[0] for rule_id in all_rules()}))
+    called = rf'(?:seconds|scaled|value)\(\s*"((?:{areas})\.[^"]+)"|all_rules\(\)\["([^"]+)"\]'
+    mentioned = rf"rules? `?((?:{areas})\.[a-z][a-z0-9./-]*[a-z0-9])\b"
+    sources = _sources()
+    named = {a or b for a, b in re.findall(called, sources)}
+    assert "hpa.sync" in named
+    named |= set(re.findall(mentioned, sources))
+    assert named <= set(all_rules()), named - set(all_rules())
+
+
+def test_durations_of_creations_are_for_resources_the_provider_has():
+    for rule_id in all_rules():
+        match = re.match(r"cloud\.(?:create|update|delete)\.([a-z]+/[A-Za-z]+)", rule_id)
+        if match:
+            token = match[1].split("/")
+            name = token[1][0].upper() + token[1][1:]
+            assert resource(f"gcp:{match[1]}:{name}") is not None, rule_id
 
 
 def test_a_duration_is_divided_by_the_speed_the_twin_was_started_with(tmp_path):

@@ -95,3 +95,11 @@ def test_a_tpu_whose_variables_are_not_known_is_refused(recorder, dual):
         "topology": "2x2x1",
     }
     refused(recorder, {**dual, "rungs": [newer, dual["rungs"][1]]}, "tpu-v5e, tpu-v6e.*got tpu7x")
+
+
+def test_the_gpu_engine_finds_the_driver_of_the_node(recorder, dual):
+    gpu = containers(recorder, dual)["vllm-gpu"]
+    environment = {entry["name"]: entry.get("value", "") for entry in gpu["env"]}
+    mounted = [mount["mountPath"] for mount in gpu["volumeMounts"]]
+    assert environment["LD_LIBRARY_PATH"].startswith("/usr/local/nvidia/lib64")
+    assert "/usr/local/nvidia" in mounted

@@ -5,7 +5,7 @@ import urllib.parse
 import zipfile
 from pathlib import Path
 
-from twin.cloud.effects import gcs
+from twin.cloud.effects import gcs, mounted
 from twin.cloud.effects.base import Effect, World
 from twin.cloud.refusals import check_empty
 from twin.cloud.store import Record
@@ -25,11 +25,13 @@ class BucketEffect(Effect):
     def check_delete(self, world: World, record: Record) -> None:
         """Refuse while objects are in it, unless `forceDestroy` is set."""
         if record.outputs.get("forceDestroy") is not True:
-            check_empty(record, sum(1 for _ in gcs.objects(world.paths, record.name)))
+            objects = sum(1 for _ in gcs.objects(world.paths, record.name))
+            check_empty(record, objects + mounted.count(world.paths, record.name))
 
     def delete(self, world: World, record: Record) -> None:
         """Delete the bucket and what is left in it."""
         gcs.delete_bucket(world.paths, record.name)
+        mounted.remove(world.paths, record.name)
 
     def exists(self, world: World, record: Record) -> bool:
         """Say whether nobody deleted the bucket behind the twin's back."""
@@ -53,8 +55,7 @@ class BucketObjectEffect(Effect):
 
     def exists(self, world: World, record: Record) -> bool:
         """Say whether the object is still in its bucket."""
-        found = gcs.objects(world.paths, str(record.outputs["bucket"]))
-        return any(item["name"] == record.name for item in found)
+        return gcs.has_object(world.paths, str(record.outputs["bucket"]), record.name)
 
     @staticmethod
     def _upload(world: World, record: Record, values: Json) -> Json:

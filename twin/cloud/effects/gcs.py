@@ -11,6 +11,7 @@ from urllib.parse import quote
 from twin import processes
 from twin.cloud.values import CloudError, Json
 from twin.paths import TwinPaths
+from twin.ports import free_port
 from twin.toolchain import tool
 
 NAME = "fake-gcs-server"
@@ -46,7 +47,7 @@ def url(paths: TwinPaths) -> str:
 def _start(paths: TwinPaths) -> int:
     port = _saved_port(paths)
     if port is None or not _is_free(port):
-        port = _free_port()
+        port = free_port()
     paths.root.mkdir(parents=True, exist_ok=True)
     (paths.root / "gcs.json").write_text(json.dumps({"port": port}))
     paths.gcs.mkdir(parents=True, exist_ok=True)
@@ -69,12 +70,6 @@ def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _request(
@@ -127,6 +122,14 @@ def objects(paths: TwinPaths, bucket: str) -> Iterator[Json]:
         token = page.get("nextPageToken", "")
         if not token:
             return
+
+
+def has_object(paths: TwinPaths, bucket: str, name: str) -> bool:
+    """Say whether an object exists."""
+    where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}"
+    status, answer = _request(paths, "GET", where)
+    _expect(status, answer, 404)
+    return status < 400
 
 
 def upload(paths: TwinPaths, bucket: str, name: str, body: bytes, content_type: str) -> Json:

@@ -1,9 +1,11 @@
 """The files by which node pools reach the process that plays GKE (`CLUSTER_DIR/pools`).
 
-`NAME.json` says what is wanted: `{"name", "inputs", "zones"}`; `NAME.status.json` answers
-`{"ready", "wanted", "error"}` and goes when the pool's nodes have gone.
+`NAME.json` says what is wanted: `{"name", "inputs", "zones", "digest"}`; `NAME.status.json` answers
+`{"ready", "wanted", "error", "digest"}`, with the digest of the shape it speaks of, and goes when
+the pool's nodes have gone.
 """
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -13,7 +15,6 @@ from twin.cloud.values import CloudError, Json
 
 _REMOVE_SECONDS = 300.0
 _POLL_SECONDS = 0.1
-_NOTICE_SECONDS = 0.5  # in which the other side has seen a changed file
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -39,6 +40,8 @@ def write(folder: Path, inputs: Json, zones: tuple[str, ...]) -> None:
     file = _file(folder, name)
     file.parent.mkdir(parents=True, exist_ok=True)
     content: dict[str, Any] = {"name": name, "inputs": inputs, "zones": list(zones)}
+    text = json.dumps(content, sort_keys=True)
+    content["digest"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     partial = file.with_name(f".{name}.tmp")
     partial.write_text(json.dumps(content))
     partial.replace(file)
@@ -51,11 +54,11 @@ def wait_ready(folder: Path, name: str, timeout: float) -> None:
         CloudError: GKE's answer where the nodes cannot be had, or they were not ready in time.
     """
     end = time.monotonic() + timeout
+    digest = json.loads(_file(folder, name).read_text())["digest"]
     status: Json | None = None
-    time.sleep(_NOTICE_SECONDS)  # the status may still be that of the shape before
     while time.monotonic() < end:
         status = _status(folder, name)
-        if status is not None:
+        if status is not None and status.get("digest", digest) == digest:
             if status.get("error"):
                 raise CloudError(400, str(status["error"]), "nodePoolError")
             if status["ready"] >= status["wanted"]:

@@ -4,16 +4,14 @@ import logging
 import shutil
 import threading
 import time
-from typing import Any
 
 from twin.gke.agent import records
 from twin.gke.agent.claims import is_claimed
 from twin.gke.agent.images import Images
 from twin.gke.agent.pod import PodRunner, stale_folders
 from twin.gke.context import ClusterContext
-from twin.kube import KubeError
+from twin.kube import JsonObject, KubeError
 
-JsonObject = dict[str, Any]
 _log = logging.getLogger("twin.gke.agent")
 
 
@@ -104,6 +102,7 @@ class NodeAgent:
             if stop.is_set():
                 return
             if kind == "DELETED":
+                self._images.forget(node)
                 self._lose_node(node["metadata"]["name"])
 
     def _lose_node(self, name: str) -> None:

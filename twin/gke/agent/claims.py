@@ -6,9 +6,9 @@ jq (`JQ`), so that each pod has exactly one keeper and nothing has to be marked 
 
 import enum
 import re
-from typing import Any
 
-JsonObject = dict[str, Any]
+from twin.kube import JsonObject
+
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
 _PICKER_OR_ROUTER = r"(^|/)(epp|bbr)([:@][^/]*)?$"
 JQ = (

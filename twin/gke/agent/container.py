@@ -4,7 +4,6 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,13 @@ from twin.gke.agent import records
 from twin.gke.agent.claims import Kind
 from twin.gke.agent.launch import Launch
 from twin.gke.agent.probes import Schedule, Target
+from twin.gke.reports import timestamp
+from twin.kube import JsonObject
 from twin.rules import Rules
 
-JsonObject = dict[str, Any]
 EventSink = Callable[[str, str, str], None]
 """Takes type, reason and message of a Kubernetes event."""
 _LOST_EXIT_CODE = 137
-
-
-def timestamp(epoch: float) -> str:
-    """Return a time as Kubernetes writes it."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass

@@ -4,9 +4,8 @@ import base64
 import re
 from typing import Any
 
-from twin.kube import Kube, KubeError
+from twin.kube import JsonObject, Kube, KubeError
 
-JsonObject = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([-._A-Za-z0-9]+)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 

@@ -1,9 +1,9 @@
 """Which accelerator a node has, from GKE's labels, and which one a container is made for."""
 
 from dataclasses import dataclass
-from typing import Any
 
-JsonObject = dict[str, Any]
+from twin.kube import JsonObject
+
 _TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
 _COUNT_LABEL = "cloud.google.com/gke-accelerator-count"

@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from twin.kube import Kube
+from twin.kube import JsonObject, Kube
 
-JsonObject = dict[str, Any]
 _LIFETIME_SECONDS = 30 * 24 * 3600
 
 

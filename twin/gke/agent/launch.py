@@ -8,16 +8,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from twin.gke.agent import hardware, podports
+from twin.gke.agent import hardware
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
+from twin.kube import JsonObject
 from twin.paths import REPOSITORY
+from twin.ports import free_port
 from twin.rules import Rules
 
-JsonObject = dict[str, Any]
 _ENGINE_PROGRAM = re.compile(r"vllm\.entrypoints\.openai\.api_server|vllm\s+serve")
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 # flag that moves each port, with the port it has by default
@@ -165,7 +165,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
     ports: dict[int, tuple[str, int]] = {}
     arguments, found = split_flags(given, set(flags))
     for flag, default in flags.items():
-        moved = podports.free_port()
+        moved = free_port()
         ports[int(found.get(flag, default))] = ("127.0.0.1", moved)
         arguments.append(f"--{flag}={moved}")
     return Launch(

@@ -4,11 +4,10 @@ import re
 import subprocess
 import sys
 import time
-from typing import Any
 
 from twin.gke.agent.probes import Target, check
+from twin.kube import JsonObject
 
-JsonObject = dict[str, Any]
 # a hook's sleeps are as much faster as the twin; what it waits for beyond them is real
 _FASTER = """\
 import time as _time

@@ -10,16 +10,16 @@ from typing import Any
 
 from twin.gke.agent import hardware, lifecycle, podports, records, status
 from twin.gke.agent.claims import Kind, kind_of
-from twin.gke.agent.container import Container, timestamp
+from twin.gke.agent.container import Container
 from twin.gke.agent.environment import ConfigError, Sources, variables
 from twin.gke.agent.identity import write_kubeconfig
 from twin.gke.agent.images import Images
 from twin.gke.agent.launch import Place, plan
 from twin.gke.agent.volumes import Volumes
 from twin.gke.context import ClusterContext
-from twin.kube import KubeError
+from twin.gke.reports import pod_event
+from twin.kube import JsonObject, KubeError
 
-JsonObject = dict[str, Any]
 _log = logging.getLogger("twin.gke.agent")
 _RETRY_SECONDS = 1.0
 _SAME_EVENT_SECONDS = 30.0
@@ -113,9 +113,11 @@ class PodRunner:
             try:
                 self._containers = self._make_containers()
             except (ConfigError, KubeError) as error:
-                self._waiting("CreateContainerConfigError", str(error))
-                self._event("Warning", "Failed", f"Error: {error}")
-                self._wake.wait(_RETRY_SECONDS)
+                self._not_yet("CreateContainerConfigError", error)
+                continue
+            except Exception as error:  # noqa: BLE001 - such as a tool that is not built
+                _log.exception("pod %s/%s", self.namespace, self.name)
+                self._not_yet("CreateContainerError", error)
                 continue
             adopted = [container.adopt() for container in self._containers]
             if not any(adopted):
@@ -123,9 +125,15 @@ class PodRunner:
             return True
         return False
 
+    def _not_yet(self, reason: str, error: Exception) -> None:
+        """Say why the containers cannot be made, and wait before the next try."""
+        self._waiting(reason, str(error))
+        self._event("Warning", "Failed", f"Error: {error}")
+        self._wake.wait(_RETRY_SECONDS)
+
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
-        volumes = Volumes(kube, self._pod, self.folder, self._context.paths.root / "volumes")
+        volumes = Volumes(kube, self._pod, self.folder, self._context.paths.volumes)
         folders = volumes.make()
         kubeconfig = self.folder / "kubeconfig"
         node = hardware.of_node(self._node)
@@ -201,13 +209,20 @@ class PodRunner:
 
     def _loop(self) -> None:
         while not self._stop.is_set() and not self._deleted.is_set():
-            for container in self._containers:
-                container.tick()
-            self._report()
-            self._announce()
+            try:
+                self._move_on()
+            except Exception:  # noqa: BLE001 - such as a probe of a port that is not there
+                _log.exception("pod %s/%s", self.namespace, self.name)
+                self._stop.wait(_RETRY_SECONDS)
             due = min(container.next_due() for container in self._containers)
             self._wake.wait(max(0.05, due - time.monotonic()))
             self._wake.clear()
+
+    def _move_on(self) -> None:
+        for container in self._containers:
+            container.tick()
+        self._report()
+        self._announce()
 
     def _report(self) -> None:
         new = status.pod_status(self._pod, self._containers, self._started)
@@ -292,26 +307,8 @@ class PodRunner:
         if time.monotonic() - written < _SAME_EVENT_SECONDS:
             return
         self._told[reason, message] = time.monotonic()
-        now = timestamp(time.time())
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{self.name}.", "namespace": self.namespace},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "name": self.name,
-                "namespace": self.namespace,
-                "uid": self.uid,
-            },
-            "type": kind,
-            "reason": reason,
-            "message": message[:1000],
-            "source": {"component": "kubelet", "host": self._pod["spec"]["nodeName"]},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        event = pod_event(self._pod, "kubelet", kind, reason, message)
+        event["source"]["host"] = self.node_name
         try:
             self._context.kube.post(f"/api/v1/namespaces/{self.namespace}/events", event)
         except KubeError as error:  # a namespace that is going away takes no events

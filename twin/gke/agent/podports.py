@@ -4,11 +4,9 @@
 """
 
 import json
-import socket
 from pathlib import Path
-from typing import Any
 
-JsonObject = dict[str, Any]
+from twin.kube import JsonObject
 
 
 def _file(folder: Path, namespace: str, name: str) -> Path:
@@ -52,10 +50,3 @@ def resolve(folder: Path, pod: JsonObject, port: int) -> tuple[str, int]:
     if not address:
         raise LookupError(f"pod {metadata['namespace']}/{metadata['name']} has no address yet")
     return str(address), port
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-JsonObject = dict[str, Any]
+from twin.kube import JsonObject
+
 _grpc: Any = importlib.import_module("grpc")
 _SERVING = 1
 Target = Callable[[int | str], tuple[str, int]]

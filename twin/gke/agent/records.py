@@ -16,6 +16,7 @@ from pathlib import Path
 from twin.processes import started_at
 
 _exit_codes: dict[tuple[int, str], int] = {}
+_KEPT_CODES = 1000
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
@@ -35,6 +36,8 @@ class Record:
         with suppress(ChildProcessError):  # it is not a child of ours after a crash
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
+                while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
+                    _exit_codes.pop(next(iter(_exit_codes)), None)
                 _exit_codes[self.pid, self.started] = os.waitstatus_to_exitcode(status)
         return started_at(self.pid) == self.started
 

@@ -1,11 +1,8 @@
 """A pod's status, from what its containers are doing."""
 
-import time
-from typing import Any
-
-from twin.gke.agent.container import Container, timestamp
-
-JsonObject = dict[str, Any]
+from twin.gke.agent.container import Container
+from twin.gke.reports import timestamp
+from twin.kube import JsonObject
 
 
 def phase(containers: list[Container]) -> str:
@@ -78,7 +75,7 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
         "podIP": address,
         "podIPs": [{"ip": address}, {"$patch": "replace"}],
         "startTime": began,
-        "conditions": conditions(pod, containers, timestamp(time.time())),
+        "conditions": conditions(pod, containers, timestamp()),
         "containerStatuses": [container.status() for container in containers],
     }
     if initial:

@@ -10,12 +10,10 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from twin.gke.agent.environment import ConfigError, Sources, field
-from twin.kube import Kube, KubeError
+from twin.kube import JsonObject, Kube, KubeError
 
-JsonObject = dict[str, Any]
 FUSE_DRIVER = "gcsfuse.csi.storage.gke.io"
 
 

@@ -13,6 +13,7 @@ from twin.gke.gateway.objects import (
     strings,
 )
 from twin.gke.gateway.verdicts import Problem
+from twin.gke.matching import selects
 
 PROTOCOLS = frozenset({"HTTP", "HTTPS"})
 
@@ -64,30 +65,11 @@ def _namespace_allowed(
         case "All":
             return True
         case "Selector":
-            return _selected(mapping(allowed, "selector"), snapshot.namespace_labels(namespace))
+            return selects(mapping(allowed, "selector"), snapshot.namespace_labels(namespace))
         case "None":
             return False
         case _:
             return namespace == gateway["metadata"]["namespace"]
-
-
-def _selected(selector: JsonObject, labels: dict[str, str]) -> bool:
-    wanted: dict[str, str] = mapping(selector, "matchLabels")
-    expressions: list[JsonObject] = items(selector, "matchExpressions")
-    return wanted.items() <= labels.items() and all(_holds(e, labels) for e in expressions)
-
-
-def _holds(expression: JsonObject, labels: dict[str, str]) -> bool:
-    key, values = expression["key"], strings(expression, "values")
-    match expression["operator"]:
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case _:
-            return key not in labels
 
 
 def _kind_allowed(listener: JsonObject) -> bool:

@@ -6,9 +6,8 @@ from twin.gke.gateway.model import Backend, Endpoint, Processor
 from twin.gke.gateway.objects import GATEWAY_GROUP, POOL_GROUP, JsonObject, Snapshot, items, mapping
 from twin.gke.gateway.policies import health_check_of, timeout_of
 from twin.gke.gateway.verdicts import Condition, Problem
-
-POOL_CLASSES = frozenset({"gke-l7-regional-external-managed", "gke-l7-rilb"})
-"""Gateway classes that take InferencePools."""
+from twin.gke.matching import container_port
+from twin.rules import all_rules
 
 _PROTOCOLS = {
     "kubernetes.io/h2c": "h2c",
@@ -16,6 +15,11 @@ _PROTOCOLS = {
     "https": "https",
     "HTTPS": "https",
 }
+
+
+def pool_classes() -> list[str]:
+    """Return the gateway classes that take InferencePools."""
+    return list(all_rules()["gateway.classes"].value)
 
 
 @dataclass
@@ -43,10 +47,10 @@ class BackendIndex:
         if not self.snapshot.allows(source, (group, kind, namespace, name)):
             text = f"{kind} {namespace}/{name}: no ReferenceGrant in {namespace} allows it"
             raise Problem("RefNotPermitted", text, "ResolvedRefs")
-        if kind == "InferencePool" and self.gateway_class not in POOL_CLASSES:
+        if kind == "InferencePool" and self.gateway_class not in pool_classes():
             text = (
                 f"InferencePool {name}: gateway class must be one of "
-                f"{', '.join(sorted(POOL_CLASSES))}, got {self.gateway_class}"
+                f"{', '.join(sorted(pool_classes()))}, got {self.gateway_class}"
             )
             raise Problem("InvalidKind", text, "ResolvedRefs")
         obj = self.snapshot.get(kind, namespace, name)
@@ -110,17 +114,6 @@ def service_port(service: JsonObject, number: int) -> JsonObject:
     raise Problem("BackendNotFound", text, "ResolvedRefs")
 
 
-def _container_port(pod: JsonObject, target: int | str) -> int | None:
-    if isinstance(target, int):
-        return target
-    containers: list[JsonObject] = items(pod["spec"], "containers")
-    for container in containers:
-        for port in items(container, "ports"):
-            if port.get("name") == target:
-                return int(port["containerPort"])
-    return None
-
-
 def service_endpoints(
     snapshot: Snapshot, service: JsonObject, port: JsonObject
 ) -> tuple[Endpoint, ...]:
@@ -131,7 +124,7 @@ def service_endpoints(
     namespace = service["metadata"]["namespace"]
     endpoints: list[Endpoint] = []
     for pod in snapshot.ready_pods(namespace, mapping(service["spec"], "selector")):
-        number = _container_port(pod, port.get("targetPort", port["port"]))
+        number = container_port(pod, port.get("targetPort", port["port"]))
         if number is not None:
             endpoints.append(Endpoint(*snapshot.port_of(pod, number)))
     return tuple(endpoints)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -64,8 +65,8 @@ class DataPlane:
             self._write("lds.json", "listener", list(listeners.values()))
             self.process.start()
             return self._settle()
-        except EnvoyError as error:
-            return str(error)
+        except (EnvoyError, OSError, subprocess.SubprocessError) as error:
+            return str(error)  # the other gateways go on
 
     def _write_clusters(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
         old = self._clusters_on_disk() if running else {}

@@ -15,9 +15,9 @@ from twin.gke.gateway.envoy_json import (
 )
 from twin.gke.gateway.envoy_routes import listener_groups, table_name
 from twin.gke.gateway.model import GatewayModel, Listener, Processor
+from twin.rules import all_rules
 
 _MODEL = f"%REQ({MODEL_HEADER})%"
-_KEEPALIVE = "610s"  # how long Google's load balancers keep an idle client connection
 _RETRY_AFTER_SECONDS = "1"
 _MESSAGE_TIMEOUT = "3600s"  # a queue in the picker (flow control) may hold a request for long
 
@@ -115,6 +115,7 @@ def _connection_manager(
     model: GatewayModel, table: str, folder: Path, access_log: Path
 ) -> EnvoyJson:
     path = str(folder / file_name(table))
+    keepalive = all_rules()["gateway.keepalive"].value
     return typed(
         "hcm",
         stat_prefix=table,
@@ -140,7 +141,7 @@ def _connection_manager(
         server_header_transformation="PASS_THROUGH",
         via="1.1 google",
         stream_idle_timeout="0s",
-        common_http_protocol_options={"idle_timeout": _KEEPALIVE},
+        common_http_protocol_options={"idle_timeout": f"{keepalive}s"},
         local_reply_config=local_replies(),
         access_log=[
             extension(

@@ -1,18 +1,14 @@
 """Statuses written to the API server, only where they change."""
 
-import datetime
 import logging
 
 from twin.gke.gateway.objects import CONTROLLER, WATCHED, JsonObject, items, mapping
 from twin.gke.gateway.verdicts import StatusUpdate, merge_conditions
+from twin.gke.reports import timestamp
 from twin.kube import Kube, KubeError
 
 _NOTHING: JsonObject = {}
 _log = logging.getLogger(__name__)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _entries(
@@ -80,7 +76,7 @@ class StatusWriter:
     def write(self, obj: JsonObject, update: StatusUpdate) -> None:
         """Give an object its status; errors are logged, the next round tries again."""
         old: JsonObject = mapping(obj, "status")
-        status = merged_status(obj, update, _now())
+        status = merged_status(obj, update, timestamp())
         if all((old.get(k) or []) == v for k, v in status.items()):
             return
         slot, uid = (update.kind, update.key), str(obj["metadata"].get("uid"))

@@ -1,0 +1,77 @@
+"""The reference of the operators' program, from the program itself."""
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from scripts.main import build_app
+
+_OPENING = """\
+# The program `gke-inference`
+
+The Makefile calls it; it stands in `.venv/bin` once any target has run. It ends with 0 when all is
+well, with 2 and one message on standard error when it is not, and with 130 when it is interrupted.
+
+| command | what it does |
+|---|---|
+"""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _forms(parameter: Any) -> str:
+    if parameter.__class__.__name__.endswith("Argument"):
+        many = " …" if parameter.nargs == -1 else ""
+        return f"`{parameter.name.upper()}`{many}"
+    forms = [*parameter.opts, *parameter.secondary_opts]
+    value = "" if parameter.is_flag else " VALUE"
+    return " / ".join(f"`{form}{value}`" for form in forms)
+
+
+def _values(parameter: Any) -> str:
+    """Return the values a parameter has to choose from, where they are listed."""
+    annotation: Any = parameter.type_descriptor.annotation
+    kind: Any = next(iter(getattr(annotation, "__args__", ())), annotation)
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return " One of " + ", ".join(f"`{member.value}`" for member in kind) + "."
+    return ""
+
+
+def _default(parameter: Any) -> str:
+    value: Any = parameter.default
+    if parameter.required:
+        return "required"
+    if value is None or value is False or value in ("", ()):
+        return ""
+    return f"`{value:g}`" if isinstance(value, float) else f"`{Path(str(value))}`"
+
+
+def _section(name: str, command: Any) -> Iterator[str]:
+    yield from (f"## {name}", "", " ".join(str(command.help or "").split()), "")
+    if not command.params:
+        return
+    yield from ("| option | default | what |", "|---|---|---|")
+    for parameter in command.params:
+        text = _cell(f"{parameter.help or ''}{_values(parameter)}")
+        yield f"| {_forms(parameter)} | {_default(parameter)} | {text} |"
+    yield ""
+
+
+def cli_page() -> str:
+    """Return the page: a section for each subcommand with its options."""
+    program: Any = typer.main.get_command(build_app())
+    commands: dict[str, Any] = program.commands
+    lines = [
+        f"| [`{name}`](#{name}) | {_cell(str(command.help or ''))} |"
+        for name, command in commands.items()
+    ]
+    lines.append("")
+    for name, command in commands.items():
+        lines += _section(name, command)
+    return _OPENING + "\n".join(lines)

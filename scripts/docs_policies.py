@@ -1,0 +1,73 @@
+"""The list of policies, from the pack itself."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+from typing import Any
+
+from policies import rules
+from policies.rule import Rule, StackRule
+from twin.paths import REPOSITORY
+
+_LEVEL = "mandatory"
+_OPENING = """\
+# Policies
+
+What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand, with
+`pulumi preview --policy-pack policies`. Every rule is *mandatory*: a violation fails the preview. A
+value that a preview does not know yet is an advisory note, never a pass in silence. After the
+cloud has answered, the same rules look at what was made.
+
+A rule of a *resource* looks at one resource; a rule of the *stack* at resources that belong
+together. Settings are given in a file to `--policy-pack-config`:
+
+```json
+{"deletion-protection": {"productionEnvironments": ["prod", "live"]}, "pinned-image": "advisory"}
+```
+"""
+
+
+def _found() -> list[tuple[str, str, Rule | StackRule]]:
+    """Return (subject, file, rule) of every rule in the pack."""
+    listed = {id(rule) for rule in (*rules.RULES, *rules.STACK_RULES)}
+    found: list[tuple[str, str, Rule | StackRule]] = []
+    for info in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
+        module: Any = importlib.import_module(info.name)
+        for name in ("RULE", "STACK_RULE"):
+            rule: Rule | StackRule | None = getattr(module, name, None)
+            if rule is not None and id(rule) in listed:
+                subject = info.name.split(".")[-2]
+                file = inspect.getfile(module).removeprefix(f"{REPOSITORY}/")
+                found.append((subject, file, rule))
+    return found
+
+
+def _settings(rule: Rule | StackRule) -> str:
+    parts = [
+        f"`{name}`, default `{json.dumps(spec.get('default'))}`"
+        for name, spec in rule.config.items()
+    ]
+    return "; ".join(parts)
+
+
+def policies_page() -> str:
+    """Return the page: the rules by subject, each with what it is for and where it stands."""
+    found = _found()
+    lines = [_OPENING]
+    for subject in sorted({subject for subject, *_ in found}):
+        lines += [
+            f"## {subject.capitalize()}",
+            "",
+            "| rule | looks at | level | refuses whatever breaks this | settings | code |",
+            "|---|---|---|---|---|---|",
+        ]
+        mine = [entry for entry in found if entry[0] == subject]
+        for _, file, rule in sorted(mine, key=lambda entry: entry[2].name):
+            scope = "stack" if isinstance(rule, StackRule) else "resource"
+            cells = [f"`{rule.name}`", scope, _LEVEL, rule.description, _settings(rule)]
+            text = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
+            source = f"[{file.rsplit('/', 1)[1]}](../{file})"
+            lines.append("| " + " | ".join([*text, source]) + " |")
+        lines.append("")
+    return "\n".join(lines)

@@ -1,0 +1,109 @@
+import re
+from urllib.parse import unquote
+
+import pytest
+
+from policies.rules import RULES, STACK_RULES
+from scripts.docs import PAGES, stale_pages
+from scripts.main import COMMANDS
+from twin.paths import REPOSITORY
+from twin.rules import all_rules
+
+LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+(?:\([^()]*\))?[^()\s]*)\)")
+REFERENCE = re.compile(r"^\[[^\]]+\]: (\S+)$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+WRITTEN = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "CONTRIBUTING.md",
+    REPOSITORY / "changelog.d" / "README.md",
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+    REPOSITORY / "twin" / "rules.md",
+]
+
+
+def anchors(text):
+    """Return the anchors that a page's headings get, as GitHub and GitLab make them."""
+    found = set()
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
+        found.add(words.strip().replace(" ", "-"))
+    return found
+
+
+def links(page):
+    text = FENCE.sub("", page.read_text())
+    for target in (*LINK.findall(text), *REFERENCE.findall(text)):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            yield unquote(target)
+
+
+def leads_somewhere(page, target):
+    path, _, anchor = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists():
+        return False
+    return not anchor or file.suffix != ".md" or anchor in anchors(file.read_text())
+
+
+def test_no_generated_page_is_stale():
+    assert stale_pages() == [], "run `make docs`"
+
+
+def test_a_page_that_was_edited_by_hand_is_stale(tmp_path):
+    for name, page in PAGES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(page())
+    assert stale_pages(tmp_path) == []
+    edited = tmp_path / "docs" / "policies.md"
+    edited.write_text(edited.read_text() + "more\n")
+    (tmp_path / "twin" / "rules.md").unlink()
+    assert stale_pages(tmp_path) == ["twin/rules.md", "docs/policies.md"]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_relative_link_and_image_leads_somewhere(page):
+    missing = [target for target in links(page) if not leads_somewhere(page, target)]
+    assert missing == []
+
+
+def test_links_are_found_as_people_write_them(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A page\n[one](a.md) ![two](b.svg) [three](https://example.com) [four][4]\n"
+        "```\n[not](this.md)\n```\n\n[4]: c.md#d\n"
+    )
+    assert list(links(page)) == ["a.md", "b.svg", "c.md#d"]
+    assert anchors("## 3. Take the TPUs `away`\n") == {"3-take-the-tpus-away"}
+
+
+def test_every_policy_is_on_the_page_of_policies_once():
+    text = PAGES["docs/policies.md"]()
+    for rule in (*RULES, *STACK_RULES):
+        assert text.count(f"\n| `{rule.name}` |") == 1
+
+
+def test_every_subcommand_and_its_options_are_on_the_page_of_the_program():
+    text = PAGES["docs/reference/cli.md"]()
+    for name in COMMANDS:
+        assert f"\n## {name}\n" in text
+    for option in ("--stack", "--scenario", "--speed", "--force", "--comment", "--ci"):
+        assert f"`{option}" in text
+
+
+def test_every_rule_of_the_twin_is_on_its_page_and_each_area_is_one_table():
+    text = PAGES["twin/rules.md"]()
+    for name in all_rules():
+        assert text.count(f"\n| `{name}` |") == 1
+    headings = re.findall(r"^## (\S+)", text, re.MULTILINE)
+    assert len(headings) == len(set(headings))
+
+
+def test_descriptions_of_components_are_text_and_not_code():
+    for line in PAGES["docs/reference/components.md"]().splitlines():
+        assert not line.startswith("    "), line
+
+
+def test_mappings_of_a_stack_link_to_what_they_hold():
+    text = PAGES["docs/reference/stack.md"]()
+    assert "| `models` | mapping of name to [Model](#model) |" in text
