@@ -2,12 +2,14 @@
 
 import shlex
 
-from scripts.engine import Engine
+from scripts.engine import Engine, stack_names
 from twin.paths import TwinPaths
 
 
 def env() -> None:
     """Print shell exports: after `eval "$(gke-inference env)"` plain `pulumi` works on the twin."""
     engine = Engine(TwinPaths.default())
+    for stack in stack_names():
+        engine.ensure_stack(stack)  # so that `pulumi preview -s NAME` finds each of them
     for name, value in engine.environment.items():
         print(f"export {name}={shlex.quote(value)}")
