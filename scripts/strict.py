@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,33 +15,53 @@ from twin.gke.context import ClusterSpec
 from twin.kube import Kube, KubeError
 from twin.paths import TwinPaths
 
-_NAMESPACE = ("v1", "Namespace")
+_STORED = ("Namespace", "CustomResourceDefinition")
+_SERVED_SECONDS = 20
 
 
 def check_objects(kube: Kube, objects: list[dict[str, Any]]) -> list[str]:
-    """Return what an API server refuses of some objects; only their namespaces are stored.
+    """Return what an API server refuses of some objects.
+
+    Namespaces and definitions are stored, because the other objects need them; nothing else is.
 
     Args:
         kube: a server that has GKE's kinds.
         objects: of one cluster.
     """
 
-    def namespaced(obj: dict[str, Any]) -> bool:
-        return (obj["apiVersion"], obj["kind"]) != _NAMESPACE
-
     def refusal(obj: dict[str, Any]) -> str | None:
         try:
-            kube.apply(obj, manager="strict", dry_run=namespaced(obj))
+            kube.apply(obj, manager="strict", dry_run=obj["kind"] not in _STORED)
         except KubeError as error:
             return f"{obj['kind']} {obj['metadata']['name']}: {error.message}"
         return None
 
-    ordered = sorted(objects, key=namespaced)
-    first = [obj for obj in ordered if not namespaced(obj)]
-    rest = [obj for obj in ordered if namespaced(obj)]
+    first = [obj for obj in objects if obj["kind"] in _STORED]
+    rest = [obj for obj in objects if obj["kind"] not in _STORED]
     with ThreadPoolExecutor(8) as pool:
-        refused = [refusal(obj) for obj in first] + list(pool.map(refusal, rest))
+        refused = [refusal(obj) for obj in first]
+        _wait_served(kube, first)
+        refused += list(pool.map(refusal, rest))
     return [line for line in refused if line]
+
+
+def _wait_served(kube: Kube, objects: list[dict[str, Any]]) -> None:
+    """Wait until the kinds that stored definitions describe can be asked for."""
+    wanted = [
+        (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+        for spec in (obj["spec"] for obj in objects if obj["kind"] == _STORED[1])
+        for version in spec["versions"]
+        if version["served"]
+    ]
+    until = time.monotonic() + _SERVED_SECONDS
+    for api_version, kind in wanted:
+        while time.monotonic() < until:
+            try:
+                kube.resource(api_version, kind)
+            except KubeError:
+                time.sleep(0.1)
+            else:
+                break
 
 
 def check_resources(resources: list[dict[str, Any]]) -> list[str]:
