@@ -148,8 +148,10 @@ def test_cancelling_one_provider_does_not_stop_the_waits_of_another(
     client, connect, plane, namespace, node
 ):
     other = connect(kubeconfig=plane.kubeconfig)
-    threading.Timer(0.1, other.cancel).start()
+    canceller = threading.Timer(0.05, other.cancel)
+    canceller.start()
     _, outputs = client.create(deployment(namespace))
+    canceller.join()
     assert outputs["status"]["readyReplicas"] == 2
 
 
