@@ -6,7 +6,8 @@ A gRPC server in Python is told of calls, not of connections, so the kernel is a
 from pathlib import Path
 
 _ESTABLISHED = "01"
-_LOOPBACK = "0100007F"
+_LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")  # the second: seen through IPv6
+_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def port_of(peer: str) -> int | None:
@@ -18,9 +19,11 @@ def port_of(peer: str) -> int | None:
 def connected_ports() -> set[int]:
     """Return the ports of 127.0.0.1 that have a connection."""
     found: set[int] = set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        address, _, port = fields[1].partition(":")
-        if address == _LOOPBACK and fields[3] == _ESTABLISHED:
-            found.add(int(port, 16))
+    for table in map(Path, _TABLES):
+        lines = table.read_text().splitlines()[1:] if table.exists() else []
+        for line in lines:
+            fields = line.split()
+            address, _, port = fields[1].partition(":")
+            if address in _LOOPBACK and fields[3] == _ESTABLISHED:
+                found.add(int(port, 16))
     return found
