@@ -17,6 +17,7 @@ _LOG = logging.getLogger(__name__)
 _NAMESPACE = "gke-managed-system"
 _APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _REGISTER_SECONDS = 2.0
+_MANAGER = "pulumi-kubernetes"  # so that a program's own registration meets no other owner
 _VERSION_PARTS = 3  # apis, group, version
 Answer = Callable[[str, str], JsonObject | None]
 """Called with (path, label selector); None means no such thing. May raise ValueError."""
@@ -118,12 +119,23 @@ class ApiExtension:
             for found, item in registered.items():
                 spec: JsonObject = item["spec"]
                 if spec.get("group") == self._api.group and spec.get("service") != target:
-                    change = {"service": target, "insecureSkipTLSVerify": True, "caBundle": None}
-                    kube.patch(f"{_APISERVICES}/{found}", {"spec": change})
+                    self._point(found, item, target)
             if mine not in registered:
                 self._create(mine, target)
         except KubeError as error:
             _LOG.warning("%s: %s", self._api.group, error)
+
+    def _point(self, registration: str, item: JsonObject, target: JsonObject) -> None:
+        spec = {key: value for key, value in item["spec"].items() if key != "caBundle"}
+        kept = ("labels", "annotations")
+        metadata = {key: item["metadata"][key] for key in kept if key in item["metadata"]}
+        changed = {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": registration, **metadata},
+            "spec": {**spec, "service": target, "insecureSkipTLSVerify": True},
+        }
+        self._ctx.kube.apply(changed, manager=_MANAGER)
 
     def _create(self, registration: str, target: JsonObject) -> None:
         service = {
@@ -146,7 +158,7 @@ class ApiExtension:
                 "service": target,
             },
         }
-        self._ctx.kube.apply(api_service, manager="gke")
+        self._ctx.kube.apply(api_service, manager=_MANAGER)
 
 
 class _Server(ThreadingHTTPServer):
