@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from scripts.console import CommandError, errors
+from twin.kube import KubeError
 from twin.processes import ProcessError
 from twin.toolchain import ToolError
 
@@ -53,7 +54,7 @@ def main() -> None:
     app = build_app((asked,) if asked in COMMANDS else COMMANDS)
     try:
         app()
-    except (CommandError, ProcessError, ToolError) as error:
+    except (CommandError, KubeError, ProcessError, ToolError) as error:
         errors.print(f"error: {error}", markup=False, style="red")
         sys.exit(2)
     except KeyboardInterrupt:

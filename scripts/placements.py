@@ -8,7 +8,7 @@ from gke_inference.accelerators import Accelerator, accelerator, accelerator_nam
 from gke_inference.prices import price
 from twin import clusters
 from twin.gke.context import ClusterSpec
-from twin.kube import Kube, KubeError
+from twin.kube import Kube
 from twin.paths import TwinPaths
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
@@ -141,6 +141,3 @@ def settled(paths: TwinPaths, timeout: float, quiet: float = 0.0) -> bool:
             return True
         time.sleep(0.3)
     return False
-
-
-__all__ = ["KubeError", "Placement", "placements", "settled"]
