@@ -110,7 +110,9 @@ def pulumi_environment(paths: TwinPaths, ports: dict[str, int]) -> dict[str, str
     return {
         **environment,
         "PATH": os.pathsep.join(path),
-        "PULUMI_BACKEND_URL": f"file://{state}",
+        # Without the sidecar of attributes, which the engine rewrites in place: one killed in the
+        # middle leaves it empty, and then cannot read its own state.
+        "PULUMI_BACKEND_URL": f"file://{state}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_DEBUG_PROVIDERS": ",".join(attached),
         "PULUMI_HOME": str(paths.root / "pulumi-home"),
