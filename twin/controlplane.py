@@ -194,13 +194,14 @@ class ControlPlane:
 
     def _write_kubeconfig(self, file: Path, token: str) -> None:
         cluster = {"server": self.server, "certificate-authority": str(self._paths.pki / "ca.crt")}
+        name = self._folder.name  # its own in each cluster, so that kubectl can read several files
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "current-context": "twin",
-            "clusters": [{"name": "twin", "cluster": cluster}],
-            "users": [{"name": "user", "user": {"token": token}}],
-            "contexts": [{"name": "twin", "context": {"cluster": "twin", "user": "user"}}],
+            "current-context": name,
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         }
         file.write_text(json.dumps(config, indent=1))
         file.chmod(0o600)

@@ -34,6 +34,7 @@ PATTERN_WORDS: Final = {
 """For each pattern, what it asks for, in the words of an error message."""
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
+ShortName = Annotated[str, Field(pattern=_NAME, max_length=12)]
 ModelName = Annotated[str, Field(pattern=_MODEL_NAME, max_length=40)]
 RegionName = Annotated[str, Field(pattern=_REGION)]
 Zone = Annotated[str, Field(pattern=_ZONE)]

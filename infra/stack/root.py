@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from infra.stack.capacity import Capacity
-from infra.stack.fields import ModelName, Name, ProjectId, RegionName, StackModel
+from infra.stack.fields import ModelName, Name, ProjectId, RegionName, ShortName, StackModel
 from infra.stack.gateway import Gateway
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
@@ -20,9 +20,9 @@ class Platform(StackModel):
     """Google Cloud project."""
     project_number: int = Field(ge=1)
     """Number of the project, part of the identities of pods."""
-    environment: Name = Field(max_length=12)
+    environment: ShortName
     """Name of the environment, part of every name."""
-    prefix: Name = Field(max_length=12)
+    prefix: ShortName
     """First part of every name, such as the team's."""
     regions: dict[RegionName, Region] = Field(min_length=1)
     """Regions, each with one cluster."""
