@@ -1,0 +1,34 @@
+"""Traffic: an open-loop load generator that replays a trace against an OpenAI endpoint.
+
+    trace = Trace.merge("mine", shared_prefix(rate=20, seconds=30, seed=1))
+    report = run(trace, "http://127.0.0.1:18080")
+    assert report.summary().lost == 0
+
+Requests leave at the times the trace says, whatever becomes of the ones before; each is booked as
+answered, refused (an error the client can read) or lost (none).
+"""
+
+from twin.traffic.asks import Ask, Prompt, Trace
+from twin.traffic.client import Options, replay, run
+from twin.traffic.generators import mixed_lengths, multi_adapter, poisson_times, shared_prefix
+from twin.traffic.records import Outcome, Record
+from twin.traffic.report import Percentiles, Report, Slo, Summary
+
+__all__ = [
+    "Ask",
+    "Options",
+    "Outcome",
+    "Percentiles",
+    "Prompt",
+    "Record",
+    "Report",
+    "Slo",
+    "Summary",
+    "Trace",
+    "mixed_lengths",
+    "multi_adapter",
+    "poisson_times",
+    "replay",
+    "run",
+    "shared_prefix",
+]
