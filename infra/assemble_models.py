@@ -8,11 +8,16 @@ from collections.abc import Mapping
 import pulumi
 
 from gke_inference.autoscaling import AutoscalingArgs
-from gke_inference.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
+from gke_inference.inference_gateway import (
+    InferenceGatewayArgs,
+    RoutedCanaryArgs,
+    RoutedModelArgs,
+)
 from gke_inference.model_disk import ModelDiskArgs
 from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from infra.assemble import class_names, location, rungs
+from infra.canary import VersionedModel, served_name, version_name
 from infra.capacity import uses_tpu
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Model, Platform, Task
@@ -91,7 +96,7 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         parameters_billion=model.size.parameters_billion,
         replicas=model.replicas.min,
         rungs=rungs(platform, model.capacity, region),
-        served_name=name,
+        served_name=served_name(name, model),
         service_account=object_name(name),
         task=model.task.value,
         weight_bits=model.size.bits,
@@ -174,7 +179,11 @@ def gateway_args(
         address_name=Names(platform).address(),
         exposure=gateway.exposure.value,
         gateway_name=Names(platform).gateway(),
-        models=[_routed(platform.models[name], name, server) for name, server in servers.items()],
+        models=[
+            _routed(platform, name, servers)
+            for name in servers
+            if not isinstance(platform.models[name], VersionedModel)
+        ],
         namespace=NAMESPACE,
         project=platform.project,
         region=region,
@@ -189,8 +198,9 @@ def gateway_args(
     return args
 
 
-def _routed(model: Model, name: str, server: ModelServer) -> RoutedModelArgs:
-    return RoutedModelArgs(
+def _routed(platform: Platform, name: str, servers: dict[str, ModelServer]) -> RoutedModelArgs:
+    model, server = platform.models[name], servers[name]
+    args = RoutedModelArgs(
         adapters=list(model.adapters),
         model_name=name,
         pool_name=object_name(name),
@@ -200,3 +210,12 @@ def _routed(model: Model, name: str, server: ModelServer) -> RoutedModelArgs:
         task=model.task.value,
         timeout_seconds=model.timeout_seconds,
     )
+    if model.canary is not None:
+        second = version_name(name, model.canary.version)
+        args["canary"] = RoutedCanaryArgs(
+            percent=model.canary.percent,
+            pool_name=object_name(second),
+            selector=servers[second].labels,
+            version=model.canary.version,
+        )
+    return args

@@ -51,8 +51,14 @@ def endpoint(gateway: Gateway, address: str) -> str:
 
 def described(platform: Platform, model: Model) -> dict[str, Any]:
     """Return what there is to know about a model before it is called."""
+    canary = model.canary
     return {
         "adapters": list(model.adapters),
+        **(
+            {}
+            if canary is None
+            else {"canary": {"version": canary.version, "percent": canary.percent}}
+        ),
         "capacity": model.capacity,
         "context": model.context,
         "form": platform.form_of(model).value,

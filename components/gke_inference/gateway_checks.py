@@ -6,7 +6,8 @@ from typing import Any
 
 import pulumi
 
-from .gateway_routes import RoutedModel
+from .gateway_canary import STABLE
+from .gateway_routes import RoutedCanary, RoutedModel
 
 GATEWAY_CLASSES = {
     "external": "gke-l7-regional-external-managed",
@@ -49,7 +50,8 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     if not args["models"]:
         _refuse("models", "must have at least one model, got none")
     models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
-    _unique("poolName", [model.pool_name for model in models])
+    canaries = [model.canary.pool_name for model in models if model.canary is not None]
+    _unique("poolName", [*(model.pool_name for model in models), *canaries])
     _unique("modelName", [name for model in models for name in model.served_names])
     return models
 
@@ -65,6 +67,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         _refuse(f"{where}.selector", "must have at least one label, got none")
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
+        canary=_canary(f"{where}.canary", args.get("canary")),
         is_picked=task == "generate",
         model_name=args["model_name"],
         pool_name=args["pool_name"],
@@ -80,6 +83,27 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
                 f"must be at most 128 letters, digits and any of '._:/-', got {name!r}",
             )
     return model
+
+
+def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
+    if args is None:
+        return None
+    _named(f"{where}.poolName", args["pool_name"])
+    _within(f"{where}.percent", int(args.get("percent", 0)), 0, 100)
+    if not args["selector"]:
+        _refuse(f"{where}.selector", "must have at least one label, got none")
+    if args["version"] == STABLE or not _SERVED_NAME.fullmatch(args["version"]):
+        _refuse(
+            f"{where}.version",
+            f"must be at most 128 letters, digits and any of '._:/-', and not {STABLE!r},"
+            f" got {args['version']!r}",
+        )
+    return RoutedCanary(
+        percent=int(args.get("percent", 0)),
+        pool_name=args["pool_name"],
+        selector=dict(args["selector"]),
+        version=args["version"],
+    )
 
 
 def _unique(key: str, names: list[str]) -> None:

@@ -20,6 +20,16 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
+class RoutedCanary:
+    """A second version of a model: a pool of its own that takes a share of the requests."""
+
+    percent: int
+    pool_name: str
+    selector: dict[str, str]
+    version: str
+
+
+@dataclass(frozen=True)
 class RoutedModel:
     """One model behind the gateway, with every default filled in."""
 
@@ -31,6 +41,7 @@ class RoutedModel:
     adapters: tuple[str, ...] = ()
     priority: int = 10
     is_picked: bool = True
+    canary: RoutedCanary | None = None
 
     @property
     def served_names(self) -> tuple[str, ...]:
@@ -46,6 +57,18 @@ class RoutedModel:
     def picker_name(self) -> str:
         """Name of the picker's Deployment, Service and account."""
         return f"{self.pool_name}-picker"
+
+    def backend_ref(self, pool_name: str, weight: int) -> Manifest:
+        """Returns a route's reference to a pool of this model."""
+        made: Manifest = {
+            "group": self.backend.group,
+            "kind": self.backend.kind,
+            "name": pool_name,
+            "weight": weight,
+        }
+        if not self.is_picked:
+            made["port"] = self.target_port
+        return made
 
 
 def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
@@ -84,26 +107,37 @@ def routes(
     """Returns the HTTPRoutes of a model: `POOL`, then `POOL-2`, … when it has many adapters.
 
     Only `/v1` is routed, so nobody outside reaches `/metrics` or an engine's developer endpoints.
+    A canary has its percentage of every name; with 0 it is named all the same, so that raising and
+    lowering the number changes weights and nothing else.
     """
-    backend: Manifest = {
-        "group": model.backend.group,
-        "kind": model.backend.kind,
-        "name": model.pool_name,
-        "weight": 1,
-    }
-    if not model.is_picked:
-        backend["port"] = model.target_port
+    backends = [model.backend_ref(model.pool_name, 1)]
+    if model.canary is not None:
+        share = model.canary.percent
+        backends = [
+            model.backend_ref(model.pool_name, 100 - share),
+            model.backend_ref(model.canary.pool_name, share),
+        ]
     rules: list[Manifest] = [
-        {"backendRefs": [backend], "matches": [_match(name) for name in names]}
-        for names in _dealt(list(model.served_names), MATCHES_PER_RULE)
+        {"backendRefs": backends, "matches": [name_match(name) for name in names]}
+        for names in dealt(list(model.served_names), MATCHES_PER_RULE)
     ]
-    made: list[Manifest] = []
-    for number, chunk in enumerate(_dealt(rules, RULES_PER_ROUTE), start=1):
-        name = model.pool_name if number == 1 else f"{model.pool_name}-{number}"
-        spec = {**route_head(namespace, gateway, hostname), "rules": chunk}
-        labels = labels_for(model.pool_name, "model-route")
-        made.append(manifest("http_route", name, namespace, labels=labels, spec=spec))
-    return made
+    head = route_head(namespace, gateway, hostname)
+    return routes_of(model.pool_name, namespace, head, rules)
+
+
+def routes_of(name: str, namespace: str, head: Manifest, rules: list[Manifest]) -> list[Manifest]:
+    """Returns rules as HTTPRoutes: `NAME`, then `NAME-2`, … as many as the limits ask for."""
+    labels = labels_for(name, "model-route")
+    return [
+        manifest(
+            "http_route",
+            name if number == 1 else f"{name}-{number}",
+            namespace,
+            labels=labels,
+            spec={**head, "rules": chunk},
+        )
+        for number, chunk in enumerate(dealt(rules, RULES_PER_ROUTE), start=1)
+    ]
 
 
 def catalogue_route(
@@ -214,12 +248,17 @@ def policies(
     ]
 
 
-def _match(served_name: str) -> Manifest:
+def name_match(served_name: str, **headers: str) -> Manifest:
+    """Returns the match of a model's or an adapter's name, and of further headers."""
+    wanted = {MODEL_HEADER: served_name, **headers}
     return {
-        "headers": [{"name": MODEL_HEADER, "type": "Exact", "value": served_name}],
+        "headers": [
+            {"name": header, "type": "Exact", "value": value} for header, value in wanted.items()
+        ],
         "path": {"type": "PathPrefix", "value": "/v1"},
     }
 
 
-def _dealt(items: list[_T], size: int) -> list[list[_T]]:
+def dealt(items: list[_T], size: int) -> list[list[_T]]:
+    """Returns items in groups of at most `size`, in order."""
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import compute
 
-from . import gateway_catalogue, gateway_routes
+from . import gateway_canary, gateway_catalogue, gateway_routes
 from .gateway_catalogue import catalogue_objects
 from .gateway_checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
 from .gateway_definitions import definitions
@@ -14,6 +14,21 @@ from .gateway_router import router_objects, routing_extension
 from .gateway_routes import RoutedModel
 from .manifests import Manifest, labels_for, manifest, register
 from .versions import api
+
+
+class RoutedCanaryArgs(TypedDict):
+    """A second version of a model, which answers to the same names."""
+
+    pool_name: str
+    """Kubernetes name of its pool, at most 51 characters."""
+    selector: dict[str, str]
+    """Labels of the pods that serve this version."""
+    version: str
+    """Name of the version: a request with the header `x-model-version: VERSION` is answered by it,
+    whatever its share, and one with `x-model-version: stable` by the other. Not `stable`."""
+    percent: NotRequired[int]
+    """Share of the other requests, 0 (default) to 100. Raise it once a replica is ready: the share
+    of a version without one is answered with 503."""
 
 
 class RoutedModelArgs(TypedDict):
@@ -31,6 +46,8 @@ class RoutedModelArgs(TypedDict):
     """Longest a request may take, streams included: 1 to 3600."""
     adapters: NotRequired[list[str]]
     """LoRA adapters clients may name instead of the model."""
+    canary: NotRequired[RoutedCanaryArgs]
+    """A second version that takes a share of the requests for the model and its adapters."""
     priority: NotRequired[int]
     """Priority of the objective `POOL-interactive`, 0 or more. Default 10; `POOL-batch` has -1."""
     task: NotRequired[str]
@@ -106,7 +123,7 @@ class InferenceGateway(pulumi.ComponentResource):
         self._build_shared(name, args, models, behind)
         self._definitions = self._build_definitions(name, args)
         for model in models:
-            self._build_model(f"{name}-{model.pool_name}", args, model, behind)
+            self._build_model(name, args, model, behind)
         self.address = address.address
         self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
         self.pools = pulumi.Output.from_input([model.pool_name for model in models])
@@ -182,6 +199,26 @@ class InferenceGateway(pulumi.ComponentResource):
         model: RoutedModel,
         behind: pulumi.ResourceOptions,
     ) -> None:
+        where = (args["namespace"], args["gateway_name"], args.get("hostname"))
+        pools = [self._build_pool(f"{name}-{model.pool_name}", args, model)]
+        canary = model.canary
+        if canary is not None:
+            version = gateway_canary.canary_model(model, canary)
+            pools.append(self._build_pool(f"{name}-{canary.pool_name}", args, version))
+        behind_pools = pulumi.ResourceOptions.merge(
+            behind, pulumi.ResourceOptions(depends_on=pools)
+        )
+        for number, obj in enumerate(gateway_routes.routes(model, *where), 1):
+            register(f"{name}-{model.pool_name}-route-{number}", obj, behind_pools)
+        if canary is not None:
+            pinned = gateway_canary.pinned_routes(model, canary, *where)
+            for number, obj in enumerate(pinned, 1):
+                register(f"{name}-{canary.pool_name}-pinned-{number}", obj, behind_pools)
+
+    def _build_pool(
+        self, name: str, args: InferenceGatewayArgs, model: RoutedModel
+    ) -> pulumi.Resource:
+        """Builds one version of a model behind the load balancer: all but its routes."""
         namespace = args["namespace"]
         mode = FAILURE_MODES[args.get("picker_failure", "open")]
         pool = register(name, gateway_routes.pool(model, namespace, mode), self._opts)
@@ -200,13 +237,6 @@ class InferenceGateway(pulumi.ComponentResource):
                 register(f"{name}-picker-{_role(obj)}", obj, after_pool)
         for obj in gateway_routes.objectives(model, namespace):
             register(f"{name}-{obj['metadata']['name']}", obj, after_pool)
-        behind_pool = pulumi.ResourceOptions.merge(
-            behind, pulumi.ResourceOptions(depends_on=[pool])
-        )
-        for number, obj in enumerate(
-            gateway_routes.routes(model, namespace, args["gateway_name"], args.get("hostname")), 1
-        ):
-            register(f"{name}-route-{number}", obj, behind_pool)
         for obj in gateway_routes.policies(
             model.pool_name,
             namespace,
@@ -216,6 +246,7 @@ class InferenceGateway(pulumi.ComponentResource):
             timeout_seconds=model.timeout_seconds,
         ):
             register(f"{name}-{_role(obj)}", obj, after_pool)
+        return pool
 
 
 def gateway_object(args: InferenceGatewayArgs) -> Manifest:

@@ -6,7 +6,7 @@ from gke_inference.fit import check_fit, weights_gib
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
 from infra.problems import Problem, join, one_of
-from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Task
+from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Task
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:
@@ -17,7 +17,11 @@ def check_models(platform: Platform) -> Iterator[Problem]:
         if not unknown:
             yield from _check_form(platform, name, model)
             yield from _check_fit(platform, name, model)
-        yield from _check_replicas(platform, name, model)
+        where = join("models", name, "replicas")
+        yield from _check_replicas(platform, where, model, model.replicas)
+        if model.canary is not None and model.canary.replicas is not None:
+            where = join("models", name, "canary", "replicas")
+            yield from _check_replicas(platform, where, model, model.canary.replicas)
         if model.adapters and model.task is Task.EMBED:
             where = join("models", name, "adapters")
             yield Problem(where, f"must be left out where task is embed, got {len(model.adapters)}")
@@ -81,15 +85,15 @@ def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]
                 return
 
 
-def _check_replicas(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
-    replicas = model.replicas
-    where = ("models", name, "replicas")
+def _check_replicas(
+    platform: Platform, where: str, model: Model, replicas: Replicas
+) -> Iterator[Problem]:
     if replicas.min > replicas.max:
         message = f"must be at most max ({replicas.max}), got {replicas.min}"
-        yield Problem(join(*where, "min"), message)
+        yield Problem(join(where, "min"), message)
     if replicas.standby is None or model.capacity not in platform.capacity:
         return
-    at = join(*where, "standby")
+    at = join(where, "standby")
     if platform.form_of(model) is not Form.PAIRED:
         message = f"must be left out: only a paired model has standby, got {replicas.standby}"
         yield Problem(at, message)

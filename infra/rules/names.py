@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from gke_inference.gateway_canary import STABLE
 from gke_inference.names import check_name
+from infra.canary import version_name
 from infra.names import Names, object_name, pool_name
 from infra.problems import Problem, join
 from infra.stack import Platform
@@ -52,6 +54,21 @@ def _check_models(platform: Platform) -> Iterator[Problem]:
             message = f"must differ from {owners[as_object]!r} by more than punctuation"
             yield Problem(where, f"{message}, got {name!r}")
         owners.setdefault(as_object, name)
+    for name, model in platform.models.items():
+        if model.canary is None:
+            continue
+        where = join("models", name, "canary", "version")
+        if model.canary.version == STABLE:
+            yield Problem(where, f"must not be {STABLE!r}, which names the other version")
+        whole = version_name(name, model.canary.version)
+        as_object = object_name(whole)
+        if len(as_object) > _LONGEST_OBJECT:
+            message = f"must make a name of at most {_LONGEST_OBJECT} characters, got {whole!r}"
+            yield Problem(where, message)
+        if as_object in owners:
+            message = f"must make a name of its own, got {whole!r}, the name of a model or version"
+            yield Problem(where, message)
+        owners.setdefault(as_object, whole)
 
 
 def _problem(where: str, words: str, name: Callable[[], str]) -> Iterator[Problem]:

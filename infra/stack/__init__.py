@@ -2,7 +2,7 @@
 
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
 from infra.stack.gateway import Exposure, Gateway
-from infra.stack.models import Disk, Engine, Form, Model, Replicas, Size, Slo, Task
+from infra.stack.models import Canary, Disk, Engine, Form, Model, Replicas, Size, Slo, Task
 from infra.stack.monitoring import Monitoring
 from infra.stack.regions import (
     ClusterMode,
@@ -19,6 +19,7 @@ from infra.stack.storage import ImageCache, Storage
 
 __all__ = [
     "Accelerator",
+    "Canary",
     "Capacity",
     "ClusterMode",
     "ClusterSpread",

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 _NAME: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _MODEL_NAME: Final = r"^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$"
+_VERSION: Final = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"
 _REGION: Final = r"^[a-z]+-[a-z]+[0-9]+$"
 _ZONE: Final = r"^[a-z]+-[a-z]+[0-9]+-(ai[0-9]+)?[a-z]$"
 _PROJECT: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$"
@@ -21,6 +22,7 @@ _KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[
 PATTERN_WORDS: Final = {
     _NAME: "lower-case letters, digits and hyphens, a letter first, no hyphen last",
     _MODEL_NAME: "lower-case letters, digits, dots, hyphens and underscores",
+    _VERSION: "lower-case letters, digits, dots and hyphens",
     _REGION: "a region such as us-east5",
     _ZONE: "a zone such as us-east5-a",
     _PROJECT: "a project id: 6 to 30 lower-case letters, digits and hyphens, a letter first",
@@ -36,6 +38,7 @@ PATTERN_WORDS: Final = {
 Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
 ShortName = Annotated[str, Field(pattern=_NAME, max_length=12)]
 ModelName = Annotated[str, Field(pattern=_MODEL_NAME, max_length=40)]
+Version = Annotated[str, Field(pattern=_VERSION, max_length=20)]
 RegionName = Annotated[str, Field(pattern=_REGION)]
 Zone = Annotated[str, Field(pattern=_ZONE)]
 ProjectId = Annotated[str, Field(pattern=_PROJECT)]

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import ModelName, Name, RegionName, StackModel, Weights, Zone
+from infra.stack.fields import ModelName, Name, RegionName, StackModel, Version, Weights, Zone
 
 
 class Engine(StrEnum):
@@ -72,6 +72,20 @@ class Disk(StackModel):
     """Zones with a disk; replicas run only there."""
 
 
+class Canary(StackModel):
+    """A second version of a model, tried on a share of its requests before it takes over."""
+
+    version: Version
+    """Name of the version: a request with the header x-model-version of this value is answered by
+    it, whatever its share."""
+    weights: Weights
+    """Its weights, as of a model; adapters are read from adapters/NAME beside them."""
+    percent: int = Field(default=0, ge=0, le=100)
+    """Share of the requests; raise it once a replica is ready, and 0 takes it back."""
+    replicas: Replicas | None = None
+    """Its replicas in each region; by default as many as the model has."""
+
+
 class Model(StackModel):
     """One served model."""
 
@@ -103,3 +117,5 @@ class Model(StackModel):
     """Longest answer the gateway waits for."""
     disk: Disk | None = None
     """Serves the weights from a Hyperdisk ML instead of the bucket."""
+    canary: Canary | None = None
+    """A second version that answers a share of the requests under the same names."""
