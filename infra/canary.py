@@ -32,6 +32,7 @@ def with_canaries(platform: Platform) -> Platform:
         canary = model.canary
         if canary is not None:
             models[version_name(name, canary.version)] = VersionedModel.model_construct(
+                None,
                 **{
                     **dict(model),
                     "canary": None,
@@ -41,7 +42,7 @@ def with_canaries(platform: Platform) -> Platform:
                     "replicas": canary.replicas or model.replicas,
                     "version": canary.version,
                     "weights": canary.weights,
-                }
+                },
             )
     return platform.model_copy(update={"models": models})
 

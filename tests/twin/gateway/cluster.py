@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from tests.twin.gateway.engines import Engines
-from tests.twin.gateway.manifests import service
+from tests.twin.gateway.manifests import health_check, pool, service
 from twin.events import Events
 from twin.gke.gateway import GatewayController, stop_all
 from twin.kube import Kube
@@ -253,8 +253,9 @@ class Cluster:
         self.pod("bbr", {"app": "bbr"}, f"127.111.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))
 
-    def start_picker(self, pool: str) -> None:
-        """Start the endpoint picker of a pool and make its pod and Service."""
+    def start_picker(self, pool: str, name: str | None = None) -> None:
+        """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`."""
+        name = name or f"{pool}-epp"
         config = self.dir / "picker.yaml"
         config.write_text(PICKER_CONFIG)
         grpc = free_port()
@@ -271,41 +272,15 @@ class Cluster:
             "--kv-cache-usage-percentage-metric=vllm:kv_cache_usage_perc",
             "--enable-pprof=false",
             "--v=1",
-            name=f"epp-{pool}",
+            name=name,
         )
-        self.move_port(f"{pool}-epp", 9002, grpc)
-        self.pod(f"{pool}-epp", {"app": f"{pool}-epp"}, f"127.111.{BLOCK}.2")
-        self.apply(service(f"{pool}-epp", {"app": f"{pool}-epp"}, 9002))
+        self.move_port(name, 9002, grpc)
+        self.pod(name, {"app": name}, f"127.111.{BLOCK}.2")
+        self.apply(service(name, {"app": name}, 9002))
 
     def model(self, name: str, replicas: int = 2, failure_mode: str = "FailClose") -> list[str]:
         """Make the pool of a model, its picker, policies and pods; return the pods' addresses."""
         addresses = [self.pod(f"{name}-{n}", {"model": name}) for n in range(replicas)]
-        target = {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": name}
-        check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": 8000}}
-        self.apply(
-            {
-                "apiVersion": "inference.networking.k8s.io/v1",
-                "kind": "InferencePool",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {
-                    "selector": {"matchLabels": {"model": name}},
-                    "targetPorts": [{"number": 8000}],
-                    "endpointPickerRef": {
-                        "name": f"{name}-epp",
-                        "port": {"number": 9002},
-                        "failureMode": failure_mode,
-                    },
-                },
-            },
-            {
-                "apiVersion": "networking.gke.io/v1",
-                "kind": "HealthCheckPolicy",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {
-                    "targetRef": target,
-                    "default": {"checkIntervalSec": 1, "timeoutSec": 1, "config": check},
-                },
-            },
-        )
+        self.apply(pool(name, f"{name}-epp", failure_mode), health_check(name))
         self.start_picker(name)
         return addresses

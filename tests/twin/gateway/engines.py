@@ -25,6 +25,12 @@ class Engines:
         self.headers: list[dict[str, str]] = []
         self.metrics: dict[str, dict[str, float]] = {}
         self.delay_seconds: dict[str, float] = {}
+        self.status: dict[str, int] = {}
+        """Status with which an address refuses every request."""
+        self.generated: dict[str, int] = {}
+        """Pieces of a streamed answer made so far, by the request's header `x-name`."""
+        self.aborted: set[str] = set()
+        """header `x-name` of requests whose client went away before the answer was complete."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -55,7 +61,9 @@ class Engines:
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await runner.setup()
         await web.TCPSite(runner, address, port).start()
         self._runners[address] = runner
@@ -78,6 +86,17 @@ class Engines:
         asked: dict[str, Any] = json.loads(body) if body else {}
         self.seen.append((address, request.path, asked.get("model", "")))
         self.headers.append({k.lower(): v for k, v in request.headers.items()})
+        if address in self.status:
+            return web.json_response({"served_by": address}, status=self.status[address])
+        try:
+            return await self._generate(request, address, body, asked)
+        except (asyncio.CancelledError, ConnectionError):
+            self.aborted.add(request.headers.get("x-name", ""))
+            raise
+
+    async def _generate(
+        self, request: web.Request, address: str, body: bytes, asked: dict[str, Any]
+    ) -> web.StreamResponse:
         await asyncio.sleep(self.delay_seconds.get(address, 0))
         if not asked.get("stream"):
             answer = {"served_by": address, "model": asked.get("model"), "path": request.path}
@@ -85,7 +104,9 @@ class Engines:
             return web.json_response(answer)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
+        name = request.headers.get("x-name", "")
         for number in range(int(asked.get("max_tokens", 3))):
+            self.generated[name] = number + 1
             await response.write(f'data: {{"n": {number}}}\n\n'.encode())
             await asyncio.sleep(float(asked.get("gap", 0.1)))
         await response.write(b"data: [DONE]\n\n")

@@ -95,3 +95,44 @@ def route(name: str, parent: str, rules: list[dict[str, Any]]) -> dict[str, Any]
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"parentRefs": [{"name": parent}], "rules": rules},
     }
+
+
+def pool(name: str, picker: str, failure_mode: str = "FailClose") -> dict[str, Any]:
+    """Return an InferencePool of the pods labelled `model: NAME`."""
+    return {
+        "apiVersion": "inference.networking.k8s.io/v1",
+        "kind": "InferencePool",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"model": name}},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {
+                "name": picker,
+                "port": {"number": 9002},
+                "failureMode": failure_mode,
+            },
+        },
+    }
+
+
+def _of_pool(kind: str, name: str, default: dict[str, Any]) -> dict[str, Any]:
+    target = {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": name}
+    return {
+        "apiVersion": "networking.gke.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"targetRef": target, "default": default},
+    }
+
+
+def health_check(name: str) -> dict[str, Any]:
+    """Return the HealthCheckPolicy of a pool."""
+    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": 8000}}
+    return _of_pool(
+        "HealthCheckPolicy", name, {"checkIntervalSec": 1, "timeoutSec": 1, "config": check}
+    )
+
+
+def time_limit(name: str, seconds: int) -> dict[str, Any]:
+    """Return the GCPBackendPolicy that gives a pool a time-out."""
+    return _of_pool("GCPBackendPolicy", name, {"timeoutSec": seconds})

@@ -253,8 +253,8 @@ def test_a_killed_envoy_comes_back(cluster, eventually):
 
 
 def test_a_dead_picker_ends_requests_or_is_passed_by_as_its_pool_says(models, cluster, eventually):
-    cluster.kill("epp-llama")
-    cluster.kill("epp-gemma")
+    cluster.kill("llama-epp")
+    cluster.kill("gemma-epp")
     closed = eventually(lambda: (a := ask("llama-8b"))[0] == 500 and a)
     assert closed[2]["error"]["code"] == 500
     passed = eventually(lambda: (a := ask("gemma-27b"))[0] == 200 and a)

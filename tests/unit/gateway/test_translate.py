@@ -19,6 +19,7 @@ from tests.unit.gateway.builders import (
     to_service,
 )
 from twin.gke.gateway.model import Endpoint, Match, Target, ValueMatch
+from twin.gke.gateway.rules_of_routes import duration_seconds
 from twin.gke.gateway.translate import translate
 
 GW = ("ns", "gw")
@@ -273,3 +274,10 @@ def test_a_hundred_adapters_over_two_rules_are_a_hundred_routes():
     )
     assert len(routes_of(found)) == 100
     assert len(found.gateways[GW].backends) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1s250ms", 1.25)]
+)
+def test_a_duration_of_the_gateway_api_is_read_in_seconds(text, seconds):
+    assert duration_seconds(text) == seconds

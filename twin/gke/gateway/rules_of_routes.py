@@ -155,7 +155,7 @@ def mirror_percent(spec: JsonObject) -> float:
     return float(spec.get("percent", 100))
 
 
-_DURATION = re.compile(r"(\d+)(h|m|s|ms)")
+_DURATION = re.compile(r"(\d+)(h|ms|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
