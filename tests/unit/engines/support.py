@@ -32,6 +32,9 @@ class ReplayClock:
         self.time = max(self.time, moment)
         await asyncio.sleep(0)
 
+    async def wait(self, moment: float, changed: asyncio.Event) -> None:
+        await self.sleep_until(moment)
+
 
 def serve(made: Deployment, use: Callable[[TestClient[Any, Any], Engine], Awaitable[Any]]) -> Any:
     """Run `use` against a server of a deployment, in replay time."""

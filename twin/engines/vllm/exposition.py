@@ -71,15 +71,19 @@ class Metric:
         self.values.clear()
         self._text = None
 
-    def observe(self, value: float, *labels: str) -> None:
-        """Put a value into a histogram."""
+    def observe(self, value: float, *labels: str, times: int = 1) -> None:
+        """Put a value into a histogram, once or several times."""
         found = self._histograms.get(labels)
         if found is None:
             found = self._histograms[labels] = _Buckets([0] * (len(self.buckets) + 1))
-        found.counts[bisect_left(self.buckets, value)] += 1
-        found.total += value
-        found.count += 1
+        found.counts[bisect_left(self.buckets, value)] += times
+        found.total += value * times
+        found.count += times
         self._text = None
+
+    def total(self) -> float:
+        """Return the sum over all series: of a histogram, of what was observed."""
+        return sum(found.total for found in self._histograms.values()) + sum(self.values.values())
 
     def touch(self, *labels: str) -> None:
         """Expose a series before its first value, as clients do for a child made at start."""

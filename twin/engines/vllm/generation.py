@@ -1,6 +1,5 @@
 """Completions and chat, whole and streamed."""
 
-import json
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +12,9 @@ from twin.engines.vllm.request import FinishReason, Request
 
 POD_HEADER = "x-gke-inference-pod"
 """Names the pod that answered; the simulation's own, no server of vLLM sends it."""
+SPEED_HEADER = "x-gke-inference-speed"
+"""Engine seconds in a second of the wall, where that is not 1: times measured by a client are to be
+multiplied by it."""
 
 
 class Generation:
@@ -26,6 +28,9 @@ class Generation:
         self._details = bool(deployment.flags.enable_prompt_tokens_details)
         pod = deployment.surroundings.pod
         self._headers = {POD_HEADER: pod} if pod else {}
+        speed = getattr(engine.clock, "speed", 1.0)
+        if speed != 1:
+            self._headers[SPEED_HEADER] = f"{speed:g}"
         self._chunked_usage = bool(deployment.flags.enable_force_include_usage)
 
     async def completions(self, http: web.Request) -> web.StreamResponse:
@@ -49,6 +54,7 @@ class Generation:
                 ask.max_tokens,
                 adapter=adapter,
                 priority=ask.priority,
+                stream=ask.stream,
             )
         except EngineBusyError as error:
             raise ApiError(503, str(error)) from error
@@ -74,11 +80,14 @@ class Generation:
             if answer.ask.chat:
                 await _send(response, answer.chunk(None))
             sent = 0
+            plain = protocol.plain_chunk(answer)
             async for generated in results:
                 piece = "".join(answer.ask.output[sent:generated])
                 sent = generated
-                last = request.finished is not None and generated == request.generated
-                reason = request.finished.value if last and request.finished else None
+                reason = request.finished.value if request.finished else None
+                if reason is None and not answer.ask.continuous_usage:
+                    await response.write(plain(piece))
+                    continue
                 usage = None
                 if answer.ask.continuous_usage:
                     usage = answer.usage(generated, request.cached_tokens)
@@ -93,4 +102,4 @@ class Generation:
 
 
 async def _send(response: web.StreamResponse, body: dict[str, Any]) -> None:
-    await response.write(b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n")
+    await response.write(protocol.event(body))

@@ -7,16 +7,15 @@ import json
 import os
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from twin.engines.vllm.cost import CostModel, StepLoad
 from twin.engines.vllm.exposition import Metric
 from twin.engines.vllm.flags import DATA
-from twin.engines.vllm.kv_cache import KvCache
 from twin.engines.vllm.request import FinishReason, Request
-from twin.engines.vllm.scheduler import Scheduler, Step
+from twin.engines.vllm.scheduler import Scheduler
 from twin.engines.vllm.settings import Deployment
 
 _LATENCY = (
@@ -53,6 +52,8 @@ class EngineMetrics:
         self._metrics: dict[str, Metric] = {}
         self._deployment = deployment
         self._model = deployment.served_names[0]
+        self.before_render: Callable[[], None] = lambda: None
+        """Called before the page is written: gauges are set then and not at every step."""
         tokens = token_buckets(deployment.max_model_len)
         self._scheduler_state()
         self._counters()
@@ -178,49 +179,62 @@ class EngineMetrics:
         for reason, count in (("capacity", waiting - deferred), ("deferred", deferred)):
             self.waiting_by_reason.set(count, *self._values(self.waiting_by_reason, reason))
         self.kv_usage.set(scheduler.cache.usage, *series)
+        self.prefix_queries.set(scheduler.cache.stats.queries, *series)
+        self.prefix_hits.set(scheduler.cache.stats.hits, *series)
         if max_adapters is not None:
             # the newest series counts for readers; older ones are dropped
             names = [",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting)]
             self.lora.clear()
             self.lora.set(time.time(), str(max_adapters), *names)
 
-    def step(self, step: Step, load: StepLoad, cost: CostModel, cache: KvCache) -> None:
+    def step(self, load: StepLoad, cost: CostModel, *, preempted: int = 0) -> None:
         """Book a finished step."""
         series = self._series()
-        self.step_tokens.observe(step.prefill_tokens + step.decode_tokens, *series)
-        self.preemptions.add(len(step.preempted), *series)
+        tokens = load.prefill_tokens + load.decode_tokens
+        self.step_tokens.observe(tokens, *series)
+        if preempted:
+            self.preemptions.add(preempted, *series)
         self.flops.add(cost.flops(load) / cost.chips, *series)
         self.read_bytes.add(cost.read_bytes(load) / cost.chips, *series)
-        written = (step.prefill_tokens + step.decode_tokens) * cost.model.kv_bytes_per_token(
-            cost.kv_bits
-        )
+        written = tokens * cost.model.kv_bytes_per_token(cost.kv_bits)
         self.write_bytes.add(written / cost.chips, *series)
-        for metric, value in (
-            (self.prefix_queries, cache.stats.queries),
-            (self.prefix_hits, cache.stats.hits),
-        ):
-            metric.set(value, *series)
 
-    def tokens(self, request: Request, now: float) -> None:
-        """Book one more token of a request."""
+    def answered(self, requests: Iterable[Request], now: float) -> None:
+        """Book one more token of each request, or its vector."""
+        latencies: dict[float, int] = {}
+        generated = 0
+        for request in requests:
+            if request.first_token is None:
+                self._prefilled(request, now)
+            elif request.last_token is not None:
+                latency = now - request.last_token
+                latencies[latency] = latencies.get(latency, 0) + 1
+            request.last_token = now
+            generated += not request.pooling
+        for latency, count in latencies.items():
+            self.between_tokens.observe(latency, *self._series(), times=count)
+        if generated:
+            self.generated.add(generated, *self._series())
+
+    def decoded(self, seconds: float, count: int) -> None:
+        """Book one more token for each of some requests, all so long after the one before."""
         series = self._series()
-        if request.first_token is None:
-            request.first_token = now
-            self.first_token.observe(now - request.arrival, *series)
-            computed = len(request.prompt) - request.cached_tokens
-            self.prompt_tokens.add(len(request.prompt), *series)
-            for source, count in (
-                ("local_compute", computed),
-                ("local_cache_hit", request.cached_tokens),
-            ):
-                self.prompt_by_source.add(count, *self._values(self.prompt_by_source, source))
-            self.prompt_cached.add(request.cached_tokens, *series)
-            self.computed_tokens.observe(computed, *series)
-        elif request.last_token is not None:
-            self.between_tokens.observe(now - request.last_token, *series)
-        request.last_token = now
-        if not request.pooling:
-            self.generated.add(1, *series)
+        self.between_tokens.observe(seconds, *series, times=count)
+        self.generated.add(count, *series)
+
+    def _prefilled(self, request: Request, now: float) -> None:
+        series = self._series()
+        request.first_token = now
+        self.first_token.observe(now - request.arrival, *series)
+        computed = len(request.prompt) - request.cached_tokens
+        self.prompt_tokens.add(len(request.prompt), *series)
+        for source, count in (
+            ("local_compute", computed),
+            ("local_cache_hit", request.cached_tokens),
+        ):
+            self.prompt_by_source.add(count, *self._values(self.prompt_by_source, source))
+        self.prompt_cached.add(request.cached_tokens, *series)
+        self.computed_tokens.observe(computed, *series)
 
     def finished(self, request: Request, now: float) -> None:
         """Book the end of a request."""
@@ -250,6 +264,7 @@ class EngineMetrics:
 
     def render(self) -> str:
         """Return all metrics in the text format."""
+        self.before_render()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self._cpu.values[()] = usage.ru_utime + usage.ru_stime
         self._cpu.add(0.0)

@@ -288,6 +288,21 @@ class Answer:
         return {**self._head(kind), "choices": [], "usage": self.usage(generated, cached)}
 
 
+def event(body: Json) -> bytes:
+    """Return a body as one server-sent event."""
+    return b"data: " + json.dumps(body, separators=(",", ":")).encode() + b"\n\n"
+
+
+def plain_chunk(answer: Answer) -> Callable[[str], bytes]:
+    """Return what writes the chunks of one answer that carry nothing but text.
+
+    Nearly all chunks are of this kind, and all but their text is the same in each.
+    """
+    mark = "\x00piece\x00"
+    before, after = event(answer.chunk(mark)).split(json.dumps(mark).encode())
+    return lambda piece: before + json.dumps(piece).encode() + after
+
+
 def embedding(tokens: list[int], width: int | None) -> list[float]:
     """Return a unit vector, the same for the same tokens."""
     choose = random.Random(",".join(map(str, tokens)))  # noqa: S311  # vectors, not secrets

@@ -30,6 +30,8 @@ class Request:
     """The tokens it will generate, at most `max_tokens`; where there are fewer, the text ends by
     itself (`stop`)."""
     block_salt: int = 0
+    tell_at: int = 1
+    """Tokens generated at which whoever waits for it is told; at its end it is told in any case."""
 
     computed: int = 0
     """Tokens whose KV is in the cache, the cached prefix included."""
@@ -49,6 +51,11 @@ class Request:
     def length(self) -> int:
         """Tokens of prompt and answer so far."""
         return len(self.prompt) + self.generated
+
+    @property
+    def remaining(self) -> int:
+        """Tokens it will still generate."""
+        return min(self.max_tokens, len(self.output)) - self.generated
 
     @property
     def pending(self) -> int:

@@ -7,6 +7,7 @@ came last is preempted and computed again. Pure: no clock, no I/O.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from twin.engines.vllm.cost import StepLoad
@@ -92,13 +93,15 @@ class Scheduler:
         return self.max_tokens - step.prefill_tokens - step.decode_tokens
 
     def _schedule_running(self, step: Step) -> None:
+        size = self.cache.block_size
         for request in list(self.running):
             tokens = min(request.pending, self._budget(step))
             if tokens == 0:
                 return
-            if request in step.preempted:
+            if step.preempted and request in step.preempted:
                 continue
-            if not self._reserve(request, tokens, step):
+            short = request.computed + tokens > len(request.blocks) * size
+            if short and not self._reserve(request, tokens, step):
                 return  # it preempted itself: nothing after it can get blocks either
             self._record(step, request, tokens)
 
@@ -194,30 +197,44 @@ class Scheduler:
             if request.finished is not None:
                 continue
             request.computed += tokens
-            self._publish(request)
+            self.publish(request, request.computed)
             if request.pending > 0:
                 continue
             answered.append(request)
-            if request.pooling:
-                self.remove(request, FinishReason.STOP)
-                continue
-            request.generated += 1
-            if request.generated >= request.max_tokens:
-                self.remove(request, FinishReason.LENGTH)
-            elif request.generated >= len(request.output):
-                self.remove(request, FinishReason.STOP)
+            if not request.pooling:
+                request.generated += 1
+        self.finish_complete(answered)
         return answered
 
-    def _publish(self, request: Request) -> None:
+    def finish_complete(self, requests: Iterable[Request]) -> list[Request]:
+        """End those requests that have all their tokens, and return them."""
+        ended: list[Request] = []
+        for request in requests:
+            reason = None
+            if request.pooling:
+                reason = FinishReason.STOP
+            elif request.generated >= request.max_tokens:
+                reason = FinishReason.LENGTH
+            elif request.generated >= len(request.output):
+                reason = FinishReason.STOP
+            if reason is not None:
+                self.remove(request, reason)
+                ended.append(request)
+        return ended
+
+    def publish(self, request: Request, computed: int) -> None:
+        """Make the blocks of a request findable that its first `computed` tokens fill."""
         size = self.cache.block_size
-        full = request.computed // size
+        full = computed // size
+        if full <= request.published or not self.cache.prefix_caching:
+            return
         for index in range(request.published, full):
             if index == len(request.hashes):
                 parent = request.hashes[-1] if request.hashes else request.block_salt
                 tokens = request.tokens(index * size, (index + 1) * size)
                 request.hashes += block_hashes(tokens, size, parent)
             self.cache.publish(request.blocks[index], request.hashes[index])
-        request.published = max(request.published, full)
+        request.published = full
 
     def _free(self, request: Request) -> None:
         self.cache.release(request.blocks)

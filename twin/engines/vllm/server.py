@@ -110,7 +110,7 @@ class ApiServer:
         return web.json_response({"version": version()})
 
     async def _metrics(self, _http: web.Request) -> web.Response:
-        body = self._engine.metrics.render().encode()
+        body = self._engine.page().encode()
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _tokenize(self, http: web.Request) -> web.Response:
@@ -169,3 +169,15 @@ class ApiServer:
             self._engine.abort_all()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def kill(self) -> None:
+        """End as a killed process does: open connections break and nobody gets an answer."""
+        if self._runner is None:
+            return
+        for site in list(self._runner.sites):
+            await site.stop()
+        server = self._runner.server
+        for handler in list(server.connections) if server is not None else []:
+            if handler.transport is not None:
+                handler.transport.abort()
+        await self._runner.cleanup()

@@ -8,6 +8,7 @@ multi-turn chat with a prefix cache needs it.
 import random
 import re
 import zlib
+from functools import lru_cache
 
 _PIECE = re.compile(r"\s?[A-Za-z]{1,5}|\s?\d{1,3}|\s?[^\sA-Za-z\d]|\s")
 VOCABULARY = 128_000
@@ -17,7 +18,11 @@ parts which were seen in a batch with other users while the cache keeps what bot
 queue grows until more chips come on time for all to see it
 """
 _WORDS = tuple(word for word in _WORDS_TEXT.split() if len(word) <= 5)  # one token each
+_SPACED = tuple(" " + word for word in _WORDS)
 _SHORTEST, _LONGEST = 40, 200
+_PART = 1024
+"""Shortest part of a text that is remembered, in characters."""
+_BORDER = re.compile(r"\S\s")
 
 
 def pieces(text: str) -> list[str]:
@@ -25,14 +30,34 @@ def pieces(text: str) -> list[str]:
     return _PIECE.findall(text)
 
 
+@lru_cache(maxsize=2**16)
 def token(piece: str) -> int:
     """Return the number of a piece, the same in every process."""
     return zlib.crc32(piece.encode()) % VOCABULARY
 
 
 def tokenize(text: str) -> list[int]:
-    """Return the tokens of a text."""
-    return [token(piece) for piece in pieces(text)]
+    """Return the tokens of a text.
+
+    Many prompts begin alike, so a text is read in parts, and parts seen before are remembered. A
+    part ends before white space that follows something else: no piece reaches across.
+    """
+    out: list[int] = []
+    start = 0
+    while len(text) - start > _PART:
+        border = _BORDER.search(text, start + _PART)
+        if border is None:
+            break
+        end = border.start() + 1
+        out += _tokens_of_part(text[start:end])
+        start = end
+    out += map(token, pieces(text[start:]))
+    return out
+
+
+@lru_cache(maxsize=2**13)
+def _tokens_of_part(text: str) -> tuple[int, ...]:
+    return tuple(map(token, pieces(text)))
 
 
 def answer(model: str, prompt: list[int], most: int, *, ignore_end: bool = False) -> list[str]:
@@ -48,8 +73,7 @@ def answer(model: str, prompt: list[int], most: int, *, ignore_end: bool = False
     choose = random.Random(seed)  # noqa: S311  # words, not secrets
     length = most if ignore_end else min(most, choose.randint(_SHORTEST, _LONGEST))
     out = pieces(f"This is a simulated answer of {model}:")
-    while len(out) < length - 1:
-        out.append(" " + choose.choice(_WORDS))
+    out += choose.choices(_SPACED, k=max(0, length - 1 - len(out)))
     if len(out) < length:
         out.append(".")
     return out[:length]
