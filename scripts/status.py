@@ -8,7 +8,8 @@ from rich.table import Table
 from scripts.console import CommandError, console
 from scripts.engine import Engine
 from scripts.placements import Placement, placements
-from twin import daemon
+from twin import clusters, daemon
+from twin.gke.monitoring.server import address_of
 from twin.kube import KubeError
 from twin.paths import TwinPaths
 
@@ -56,6 +57,15 @@ def print_status(paths: TwinPaths, outputs: dict[str, Any]) -> None:
     del outputs
 
 
+def print_prometheus(paths: TwinPaths) -> None:
+    """Print where the metrics of each cluster can be queried."""
+    for folder in clusters.folders(paths):
+        address = address_of(folder)
+        if address is not None:
+            location, _, name = folder.name.partition("--")
+            console.print(f"Metrics  http://{address}  (Prometheus of {name} in {location})")
+
+
 def status(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
         "local"
@@ -69,3 +79,4 @@ def status(
     outputs = engine.outputs(stack)
     print_status(paths, outputs)
     console.print(f"Gateway  {outputs['endpoint']}")
+    print_prometheus(paths)

@@ -70,6 +70,7 @@ def up(
     status_command.print_status(paths, outputs)
     console.print(f"Gateway  {endpoint}  (also in {folder.parent.name}/{stack}/endpoint)")
     console.print(f"Models   {', '.join(listed)}")
+    status_command.print_prometheus(paths)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     if planned is not None:
         play(planned, paths, endpoint, model, folder)

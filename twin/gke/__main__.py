@@ -17,6 +17,7 @@ from twin.gke.context import ClusterContext
 from twin.gke.custom_metrics import CustomMetrics
 from twin.gke.gateway import GatewayController
 from twin.gke.metrics import ExternalMetrics
+from twin.gke.monitoring import Monitoring
 from twin.gke.pools import PoolController
 from twin.paths import TwinPaths
 
@@ -35,6 +36,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
     parts: list[Controller] = [
         PoolController(context),
         Autoscaler(context),
+        Monitoring(context),
         ExternalMetrics(context),
         CustomMetrics(context),
         NodeAgent(context),

@@ -6,13 +6,14 @@ import time
 
 import pytest
 
-from twin import daemon
+from twin import daemon, processes
 from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke import bootstrap
 from twin.gke.autoscaler import Autoscaler
 from twin.gke.capacity import World
 from twin.gke.context import ClusterContext, ClusterSpec
 from twin.gke.metrics import ExternalMetrics
+from twin.gke.monitoring import Monitoring, process_name
 from twin.gke.pools import PoolController
 from twin.paths import TwinPaths
 
@@ -31,7 +32,12 @@ class Cluster:
     def start(self) -> None:
         """Start the controllers."""
         self._stop = threading.Event()
-        parts = [PoolController(self.ctx), Autoscaler(self.ctx), ExternalMetrics(self.ctx)]
+        parts = [
+            PoolController(self.ctx),
+            Autoscaler(self.ctx),
+            Monitoring(self.ctx),
+            ExternalMetrics(self.ctx),
+        ]
         self._threads = [threading.Thread(target=part.run, args=(self._stop,)) for part in parts]
         for thread in self._threads:
             thread.start()
@@ -116,6 +122,7 @@ def control_plane(tmp_path_factory):
             bootstrap.install(ctx)
             yield ctx
         finally:
+            processes.stop(paths, process_name(folder))
             plane.stop()
 
 

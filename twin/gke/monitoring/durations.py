@@ -1,0 +1,47 @@
+"""Durations as Prometheus writes them, on the twin's clock. Pure."""
+
+import re
+
+_UNITS = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+_WHOLE = re.compile(r"^(?:\d+(?:ms|[ywdhms]))+$")
+_PART = re.compile(r"(\d+)(ms|[ywdhms])")
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration such as `1m30s`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if text == "0":
+        return 0.0
+    if not _WHOLE.match(text):
+        raise ValueError(f"not a valid duration string: {text!r}")
+    return float(sum(int(count) * _UNITS[unit] for count, unit in _PART.findall(text)))
+
+
+def text(amount: float) -> str:
+    """Return seconds as a duration with milliseconds."""
+    return f"{round(amount * 1000)}ms"
+
+
+class Clock:
+    """Turns durations of Google's clock into the twin's.
+
+    Args:
+        speed: how much faster than Google's the twin's clock runs.
+        shortest: least seconds of wall time between two scrapes or evaluations.
+    """
+
+    def __init__(self, speed: float, shortest: float) -> None:
+        self._speed = speed
+        self._shortest = shortest
+
+    def interval(self, duration: str) -> str:
+        """Return an interval, never under the shortest one."""
+        own = seconds(duration)
+        return text(min(own, max(self._shortest, own / self._speed)))
+
+    def lasting(self, duration: str) -> str:
+        """Return how long an alert's condition must hold."""
+        return text(seconds(duration) / self._speed)
