@@ -28,8 +28,8 @@ class Pages(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(PAGE.encode())
 
-    def log_message(self, *args):
-        del args
+    def log_message(self, format, *args):  # noqa: A002 - the base's name
+        del format, args
 
 
 @pytest.fixture(scope="module")
