@@ -20,7 +20,7 @@ from infra.assemble import class_names, location, rungs
 from infra.canary import VersionedModel, served_name, version_name
 from infra.capacity import uses_tpu
 from infra.names import NAMESPACE, Names, object_name
-from infra.stack import Form, Model, Platform, Task
+from infra.stack import Form, Model, Platform
 from workloads.model_server import ModelServer, ModelServerArgs
 
 
@@ -148,8 +148,7 @@ def scaling_args(
 
 
 def monitoring_args(platform: Platform, name: str, server: ModelServer) -> MonitoringArgs:
-    """Return the arguments of a model's scraping, series and alerts."""
-    model = platform.models[name]
+    """Return the arguments of a model's scraping and series."""
     args = MonitoringArgs(
         deployments=list(server.deployments.values()),
         interval_seconds=platform.monitoring.scrape_seconds,
@@ -158,12 +157,8 @@ def monitoring_args(platform: Platform, name: str, server: ModelServer) -> Monit
         selector=server.labels,
         target_port=server.port,
     )
-    if model.task is Task.GENERATE:  # the others have no picker
-        args["pool_name"] = object_name(name)
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
-    if model.slo is not None and model.slo.ttft_p95_ms is not None:
-        args["ttft_p95_ms"] = model.slo.ttft_p95_ms
     return args
 
 

@@ -7,6 +7,7 @@ from gke_inference.node_image_cache import NodeImageCache
 from infra import assemble
 from infra.canary import with_canaries
 from infra.exports import exports
+from infra.observe import observe
 from infra.project import enable_services, let_adapters_read
 from infra.region import build_region
 from infra.stack import Platform
@@ -28,5 +29,6 @@ def deploy(platform: Platform) -> None:
     }
     # The project has no workload pool, and so no principals, before it has a cluster.
     let_adapters_read(platform, [parts.cluster for parts in built.values()])
+    observe(platform, services)
     for name, value in exports(platform, built).items():
         pulumi.export(name, value)

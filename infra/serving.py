@@ -1,4 +1,4 @@
-"""Wires one model into a region: identity, disk, servers, autoscalers, scraping and alerts."""
+"""Wires one model into a region: identity, disk, servers, autoscalers and scraping."""
 
 from collections.abc import Mapping
 

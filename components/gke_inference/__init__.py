@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
+    from .alerts import Alerts, AlertsArgs, ReceiverArgs
     from .autoscaling import Autoscaling, AutoscalingArgs
     from .cluster import InferenceCluster, InferenceClusterArgs
     from .cluster_settings import MaintenanceArgs, SystemPoolArgs
     from .compute_class import ComputeClass, ComputeClassArgs
+    from .dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
     from .fuse_volume import FuseVolume, FuseVolumeArgs
     from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
     from .metrics_adapter import MetricsAdapter, MetricsAdapterArgs
@@ -29,11 +31,15 @@ if TYPE_CHECKING:
 __all__ = [
     "AcceleratorPool",
     "AcceleratorPoolArgs",
+    "Alerts",
+    "AlertsArgs",
     "Autoscaling",
     "AutoscalingArgs",
     "BucketAccessArgs",
     "ComputeClass",
     "ComputeClassArgs",
+    "Dashboards",
+    "DashboardsArgs",
     "FuseVolume",
     "FuseVolumeArgs",
     "InferenceCluster",
@@ -53,6 +59,8 @@ __all__ = [
     "NetworkArgs",
     "NodeImageCache",
     "NodeImageCacheArgs",
+    "ObservedModelArgs",
+    "ReceiverArgs",
     "RegionRangesArgs",
     "RoutedModelArgs",
     "Rung",
@@ -69,11 +77,15 @@ __all__ = [
 _HOMES = {
     "AcceleratorPool": "accelerator_pool",
     "AcceleratorPoolArgs": "accelerator_pool",
+    "Alerts": "alerts",
+    "AlertsArgs": "alerts",
     "Autoscaling": "autoscaling",
     "AutoscalingArgs": "autoscaling",
     "BucketAccessArgs": "workload_identity",
     "ComputeClass": "compute_class",
     "ComputeClassArgs": "compute_class",
+    "Dashboards": "dashboards",
+    "DashboardsArgs": "dashboards",
     "FuseVolume": "fuse_volume",
     "FuseVolumeArgs": "fuse_volume",
     "InferenceCluster": "cluster",
@@ -93,6 +105,8 @@ _HOMES = {
     "NetworkArgs": "network",
     "NodeImageCache": "node_image_cache",
     "NodeImageCacheArgs": "node_image_cache",
+    "ObservedModelArgs": "dashboards",
+    "ReceiverArgs": "alerts",
     "RegionRangesArgs": "network",
     "RoutedModelArgs": "inference_gateway",
     "Rung": "rungs",

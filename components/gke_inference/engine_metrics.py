@@ -28,6 +28,7 @@ SCRAPED = (
     "vllm:prefix_cache_queries_total",
     "vllm:prompt_tokens_total",
     "vllm:request_success_total",
+    "vllm:request_time_per_output_token_seconds_(bucket|count|sum)",
     f"{TIME_TO_FIRST_TOKEN}_(bucket|count|sum)",
 )
 """Patterns of what is stored. Managed Prometheus bills every sample, an engine exports hundreds."""

@@ -1,4 +1,4 @@
-"""Scraping, recorded series and alerts of one model, as Managed Prometheus objects."""
+"""Scraping and recorded series of one model, as Managed Prometheus objects."""
 
 from typing import NotRequired, TypedDict
 
@@ -7,14 +7,14 @@ import pulumi
 from .engine_metrics import SCRAPED
 from .inputs import under, whole
 from .manifests import Manifest, labels_for, manifest, register
-from .monitoring_rules import alert_rules, recording_rules
+from .monitoring_rules import recording_rules
 
 
 class MonitoringArgs(TypedDict):
     """Inputs of `Monitoring`."""
 
     deployments: list[str]
-    """Accelerator Deployments of the model; their Pending pods raise an alert."""
+    """Accelerator Deployments of the model."""
     model: str
     """Key of the model: names the objects and is the label `model` of recorded series."""
     namespace: str
@@ -25,18 +25,14 @@ class MonitoringArgs(TypedDict):
     """Deployment whose Pending pods another one fills in for: the TPU one of a pair."""
     interval_seconds: NotRequired[int]
     """Seconds between scrapes, 5 to 300. Default 15."""
-    pool_name: NotRequired[str]
-    """InferencePool of the model; its picker's refusals raise an alert. Default: no such alert."""
-    queue_limit: NotRequired[int]
-    """Waiting requests per replica that raise an alert after 5 minutes. Default 20."""
     target_port: NotRequired[int]
     """Port of `/metrics`. Default 8000."""
-    ttft_p95_ms: NotRequired[int]
-    """Time to first token, 95th percentile, that raises an alert. Default: no such alert."""
 
 
 class Monitoring(pulumi.ComponentResource):
-    """A PodMonitoring with a keep-list, and Rules with the model's recorded series and alerts.
+    """A PodMonitoring with a keep-list, and Rules with the model's recorded series.
+
+    Alerts are not here: `Alerts` makes them once for all clusters of a project.
 
     The cluster's automatic application monitoring must be off for these pods, or everything is
     stored twice. `kube_pod_status_phase` comes from the cluster's own monitoring (component POD).
@@ -52,7 +48,8 @@ class Monitoring(pulumi.ComponentResource):
         _check(args)
         children = under(self)
         register(name, pod_monitoring(args), children)
-        register(f"{name}-rules", rules(args), children)
+        if args.get("filled_deployment") is not None:
+            register(f"{name}-rules", rules(args), children)
         self.model = pulumi.Output.from_input(args["model"])
         self.register_outputs({"model": self.model})
 
@@ -86,32 +83,15 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
 
 
 def rules(args: MonitoringArgs) -> Manifest:
-    """Returns the Rules of the model: first what is recorded, then the alerts."""
-    groups: list[Manifest] = []
-    filled = args.get("filled_deployment")
-    if filled is not None:
-        groups.append(
-            {
-                "interval": "15s",
-                "name": f"{args['model']}-recorded",
-                "rules": recording_rules(args["model"], args["namespace"], filled),
-            }
-        )
-    slo = args.get("ttft_p95_ms")
-    groups.append(
+    """Returns the Rules of a model that another Deployment fills in for."""
+    filled = args.get("filled_deployment", "")
+    groups: list[Manifest] = [
         {
-            "interval": "30s",
-            "name": f"{args['model']}-alerts",
-            "rules": alert_rules(
-                args["model"],
-                args["namespace"],
-                args["deployments"],
-                pool_name=args.get("pool_name"),
-                queue_limit=int(args.get("queue_limit", 20)),
-                ttft_p95_ms=None if slo is None else int(slo),
-            ),
+            "interval": "15s",
+            "name": f"{args['model']}-recorded",
+            "rules": recording_rules(args["model"], args["namespace"], filled),
         }
-    )
+    ]
     return manifest(
         "rules",
         args["model"],
@@ -123,9 +103,7 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 def _check(args: MonitoringArgs) -> None:
     whole(args, "interval_seconds", 15, least=5, most=300)
-    whole(args, "queue_limit", 20, least=1, most=1_000_000)
     whole(args, "target_port", 8000, least=1, most=65_535)
-    whole(args, "ttft_p95_ms", 1, least=1, most=3_600_000)
     if not args["selector"]:
         raise pulumi.InputPropertyError("selector", "must have at least one label, got none")
     if not args["deployments"]:

@@ -3,9 +3,11 @@
 import pulumi
 
 from .accelerator_pool import AcceleratorPool
+from .alerts import Alerts
 from .autoscaling import Autoscaling
 from .cluster import InferenceCluster
 from .compute_class import ComputeClass
+from .dashboards import Dashboards
 from .fuse_volume import FuseVolume
 from .inference_gateway import InferenceGateway
 from .metrics_adapter import MetricsAdapter
@@ -21,8 +23,10 @@ NAME = "gke-inference"
 VERSION = "0.1.0"
 COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorPool,
+    Alerts,
     Autoscaling,
     ComputeClass,
+    Dashboards,
     FuseVolume,
     InferenceCluster,
     InferenceGateway,

@@ -6,6 +6,7 @@ from infra.problems import Problem
 from infra.rules.capacity import check_capacity
 from infra.rules.gateway import check_gateway
 from infra.rules.models import check_models
+from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
@@ -13,7 +14,15 @@ from infra.stack import Platform
 
 __all__ = ["check"]
 
-_CHECKS = (check_regions, check_capacity, check_models, check_gateway, check_storage, check_names)
+_CHECKS = (
+    check_regions,
+    check_capacity,
+    check_models,
+    check_gateway,
+    check_monitoring,
+    check_storage,
+    check_names,
+)
 
 
 def check(platform: Platform) -> Iterator[Problem]:

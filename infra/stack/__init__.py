@@ -4,6 +4,7 @@ from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning,
 from infra.stack.gateway import Exposure, Gateway
 from infra.stack.models import Canary, Disk, Engine, Form, Model, Replicas, Size, Slo, Task
 from infra.stack.monitoring import Monitoring
+from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
     ClusterMode,
     ClusterSpread,
@@ -37,10 +38,13 @@ __all__ = [
     "Platform",
     "Provisioning",
     "Ranges",
+    "Receiver",
+    "ReceiverKind",
     "Region",
     "ReleaseChannel",
     "Replicas",
     "Rung",
+    "Severity",
     "Size",
     "Slo",
     "Storage",

@@ -18,6 +18,9 @@ _WEIGHTS: Final = (
     r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?$"
 )
 _KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$"
+_EMAIL: Final = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+_CHANNEL: Final = r"^#\S+$"
+_HTTPS_URL: Final = r"^https://\S+$"
 
 PATTERN_WORDS: Final = {
     _NAME: "lower-case letters, digits and hyphens, a letter first, no hyphen last",
@@ -31,6 +34,9 @@ PATTERN_WORDS: Final = {
     _MACHINE_TYPE: "a machine type such as e2-standard-4",
     _TOPOLOGY: "a topology such as 2x2",
     _WEIGHTS: "a path in the platform's model bucket, or gs://BUCKET/PATH",
+    _EMAIL: "an address such as oncall@example.com",
+    _CHANNEL: "a channel such as #oncall",
+    _HTTPS_URL: "a URL that begins with https://",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """For each pattern, what it asks for, in the words of an error message."""
@@ -48,6 +54,9 @@ MachineType = Annotated[str, Field(pattern=_MACHINE_TYPE)]
 Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
 Weights = Annotated[str, Field(pattern=_WEIGHTS)]
 KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
+EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
+Channel = Annotated[str, Field(pattern=_CHANNEL)]
+HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
 
 
 class StackModel(BaseModel):

@@ -2,12 +2,23 @@
 
 from pydantic import Field
 
-from infra.stack.fields import StackModel
+from infra.stack.fields import HttpsUrl, Name, StackModel
+from infra.stack.receivers import Receiver
 
 
 class Monitoring(StackModel):
     """Managed Prometheus of every cluster."""
 
+    alerts: bool = True
+    """Whether alert policies are made."""
+    cost_limit_usd_per_hour: float | None = Field(default=None, gt=0)
+    """List price of all replicas together that raises an alert; by default none does."""
+    dashboards: bool = True
+    """Whether dashboards are made."""
+    notify: dict[Name, Receiver] = Field(default_factory=dict[str, Receiver])
+    """Who is told of alerts, by name; by default they are in the console only."""
+    runbooks_url: HttpsUrl | None = None
+    """Where people read docs/runbooks of this repository; each alert links to its page there."""
     scrape_seconds: int = Field(default=15, ge=5, le=60)
     """Time between two readings of an engine's metrics."""
     metrics_adapter: bool = True

@@ -11,9 +11,11 @@ import pulumi
 import pytest
 import yaml
 
+from infra import exports
 from infra.growth import stack_with_models
 from infra.load import KEY, PROJECT, parse, read
 from infra.names import object_name
+from infra.observed import observed_models
 from infra.program import deploy
 from infra.stack import Form, Platform
 from tests.unit.conftest import Registration
@@ -207,19 +209,39 @@ def test_a_pair_fills_up_for_its_own_cluster_only(build: Build) -> None:
         assert labels["resource.labels.location"] == region
 
 
+def policy(build: Build, stack: str, alert: str) -> str:
+    """Return what an alert policy of a stack asks."""
+    (condition,) = named(build(stack), "AlertPolicy")[f"alerts-{alert}"].inputs["conditions"]
+    asked: str = condition["conditionPrometheusQueryLanguage"]["query"]
+    return asked
+
+
 def test_a_model_without_a_picker_has_no_alert_about_one(build: Build) -> None:
-    rules = named(build("prod"), "Rules")
-    alerts = {
-        model: {
-            rule["alert"]
-            for group in rules[f"us-central1-{model}-monitoring-rules"].inputs["spec"]["groups"]
-            for rule in group["rules"]
-            if "alert" in rule
-        }
-        for model in ("llama-3-1-8b", "qwen3-embedding-0-6b")
+    missed = policy(build, "prod", "picker-away")
+    assert 'job="llama-3-1-8b-picker",cluster="acme-prod-europe-west4"' in missed
+    assert "qwen3-embedding" not in missed
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_alerts_know_every_deployment_and_no_other(build: Build, stack: str) -> None:
+    servers = {
+        seen.inputs["metadata"]["name"]
+        for seen in named(build(stack), "Deployment").values()
+        if "ModelServer" in seen.parent
     }
-    assert "RequestsRefused" in alerts["llama-3-1-8b"]
-    assert "RequestsRefused" not in alerts["qwen3-embedding-0-6b"]
+    platform = read(stack)
+    known = {name for model in observed_models(platform) for name in model["deployments"]}
+    assert known == servers
+
+
+def test_the_cost_of_a_replica_is_that_of_its_first_rung() -> None:
+    model = next(m for m in observed_models(read("prod")) if m["job"] == "llama-3-1-8b")
+    first = exports.placements(read("prod"), read("prod").models["llama-3.1-8b"])["us-central1"]
+    by_kind = {
+        kind: next(p["usd_per_hour"] for p in first if chip in p["rung"] and "usd_per_hour" in p)
+        for kind, chip in (("tpu", "tpu-v6e"), ("gpu", "nvidia-l4"))
+    }
+    assert model.get("prices") == {f"llama-3-1-8b-{k}": usd for k, usd in by_kind.items()}
 
 
 def test_a_region_without_a_rung_uses_those_it_has(build: Build) -> None:

@@ -1,0 +1,174 @@
+"""The words that dashboards and alerts use in their PromQL, and where two Prometheuses differ.
+
+Managed Prometheus and a plain one speak one language and, for what is scraped, use the same names.
+They differ in what Google adds: series of load balancers and accelerators are in Cloud Monitoring
+only, spelled after the metric type with `_` and one `:` (cloud.google.com/monitoring/promql,
+"Mapping Cloud Monitoring metrics to PromQL").
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from string import Template
+
+KV_CACHE_FULL = 0.95
+"""Share of the KV cache in use from which on requests wait or are preempted."""
+
+_ANSWERING = (
+    "count by (job, cluster, top_level_controller_name) (vllm:num_requests_running{$engines})"
+)
+_TOKENS = (
+    "sum by (job) (rate(vllm:prompt_tokens_total{$engines}[$window])"
+    " + rate(vllm:generation_tokens_total{$engines}[$window]))"
+)
+
+
+class Dialect(StrEnum):
+    """Which Prometheus answers."""
+
+    MANAGED = "managed"
+    """Cloud Monitoring: everything scraped in the project, and Google's own metrics."""
+    PROMETHEUS = "prometheus"
+    """A Prometheus that scrapes one cluster itself."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What dashboards and alerts say about one model."""
+
+    job: str
+    """Name of its PodMonitoring: the label `job` of its engines; its picker is `JOB-picker`."""
+    deployments: tuple[str, ...]
+    """Its accelerator Deployments, in every region the same."""
+    clusters: tuple[str, ...] = ()
+    """Clusters it runs in."""
+    is_picked: bool = True
+    """Whether a picker chooses its replicas."""
+    prices: Mapping[str, float] = field(default_factory=dict[str, float])
+    """US dollars an hour of one replica, by Deployment; none where no price is known."""
+    tpot_p95_ms: int | None = None
+    """Promised time for each further token, 95th percentile."""
+    ttft_p95_ms: int | None = None
+    """Promised time to the first token, 95th percentile."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What one set of dashboards and alerts is about."""
+
+    models: tuple[ModelFacts, ...]
+    namespace: str
+    cost_limit_usd_per_hour: float | None = None
+    """What all replicas together may cost; None where nobody set a limit."""
+    exposure: str = "external"
+    """`external` or `internal`: which kind of load balancer stands in front."""
+    hostname: str | None = None
+    """Name of the endpoint on the internet; None where there is none."""
+    queue_limit: int = 20
+    """Waiting requests per replica that are too many."""
+
+    @property
+    def says(self) -> frozenset[str]:
+        """What the stack says that an alert may need."""
+        said = {
+            "cost_limit": self.cost_limit_usd_per_hour is not None,
+            "hostname": self.hostname is not None and self.exposure == "external",
+            "tpot_slo": any(model.tpot_p95_ms is not None for model in self.models),
+            "ttft_slo": any(model.ttft_p95_ms is not None for model in self.models),
+        }
+        return frozenset(name for name, is_said in said.items() if is_said)
+
+
+def fill(expression: str, scope: Scope, window: str) -> str:
+    """Returns an expression with its words filled in.
+
+    Args:
+        expression: PromQL with words such as `$engines`.
+        scope: What it is about.
+        window: Of rates, such as `5m`.
+
+    Raises:
+        KeyError: A word is not known.
+    """
+    return Template(expression.replace("$1", "$$1")).substitute(_words(scope, window))
+
+
+def words() -> frozenset[str]:
+    """Returns the words that `fill` knows."""
+    return frozenset(_words(Scope((), ""), ""))
+
+
+def _words(scope: Scope, window: str) -> dict[str, str]:
+    jobs = _any(model.job for model in scope.models)
+    deployments = [name for model in scope.models for name in model.deployments]
+    inside = f'namespace="{scope.namespace}"'
+    engines = f'{inside},job=~"{jobs}"'
+    rates = {"engines": engines, "window": window}
+    priced = {name: usd for m in scope.models for name, usd in m.prices.items()}
+    answering = Template(_ANSWERING).substitute(rates)
+    tokens = Template(_TOKENS).substitute(rates)
+    per_hour = (
+        f"sum by (job) ({answering} * on (top_level_controller_name) group_left () "
+        f"({constants('top_level_controller_name', priced)}))"
+    )
+    is_external = scope.exposure == "external"
+    kind = "https_external_regional" if is_external else "https_internal"
+    balancer = "http_external_regional_lb_rule" if is_external else "internal_http_lb_rule"
+    where = f'{{monitored_resource="{balancer}"}}'
+    return {
+        **rates,
+        "absent_models": _absent(scope, "vllm:num_requests_running", ""),
+        "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
+        "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
+        "cost_per_hour": per_hour,
+        "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",
+        "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
+        f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
+        "hostname": scope.hostname or "",
+        "kv_limit": str(KV_CACHE_FULL),
+        "lb_latencies": f"loadbalancing_googleapis_com:{kind}_total_latencies_bucket{where}",
+        "lb_server_errors": f"loadbalancing_googleapis_com:{kind}_request_count"
+        f'{{monitored_resource="{balancer}",response_code_class="500"}}',
+        "lb_requests": f"loadbalancing_googleapis_com:{kind}_request_count{where}",
+        "namespace": scope.namespace,
+        "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
+        "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
+        "queue_limit": str(scope.queue_limit),
+        "scalers": f'{inside},horizontalpodautoscaler=~"{_any(deployments)}"',
+        "tpot_slo": constants("job", _seconds(scope, "tpot_p95_ms")),
+        "ttft_slo": constants("job", _seconds(scope, "ttft_p95_ms")),
+    }
+
+
+def constants(label: str, values: Mapping[str, float]) -> str:
+    """Returns a vector with one constant for each value of a label; nothing where there is none."""
+    if not values:
+        return "vector(0) < 0"
+    return " or ".join(
+        f'label_replace(vector({value:g}), "{label}", "{name}", "", "")'
+        for name, value in sorted(values.items())
+    )
+
+
+def _seconds(scope: Scope, name: str) -> dict[str, float]:
+    promised = {model.job: getattr(model, name) for model in scope.models}
+    return {job: value / 1000 for job, value in promised.items() if value is not None}
+
+
+def _absent(scope: Scope, metric: str, suffix: str) -> str:
+    """Returns what is there for each model whose metric nobody exports, cluster by cluster.
+
+    `absent` alone would not see a model that is gone in one of its clusters only.
+    """
+    gone = [
+        f'absent({metric}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{at}}})'
+        for model in scope.models
+        if model.is_picked or not suffix
+        for at in ([f',cluster="{name}"' for name in model.clusters] or [""])
+    ]
+    return " or ".join(gone) or "vector(0) < 0"
+
+
+def _any(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name).replace(r"\-", "-") for name in sorted(set(names)))

@@ -1,0 +1,125 @@
+"""The translator of what is watched: models as dashboards and alerts know them, and receivers."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.alerts import AlertsArgs, ReceiverArgs
+from gke_inference.dashboards import DashboardsArgs, ObservedModelArgs
+from gke_inference.prices import rung_price
+from infra.assemble_models import form_in
+from infra.capacity import checked_rungs
+from infra.names import NAMESPACE, Names, object_name
+from infra.stack import Form, Platform, Receiver, ReceiverKind, Task
+
+SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK)
+"""Kinds of receivers that need a secret."""
+
+
+def secret_key(receiver: str) -> str:
+    """Return the configuration key of a receiver's secret."""
+    return f"notify-{receiver}"
+
+
+def deployment_names(platform: Platform, name: str, region: str) -> dict[str, str]:
+    """Return the names of a model's Deployments in a region, by kind of hardware."""
+    model = platform.models[name]
+    if form_in(platform, model, region) is Form.DUAL_CONTAINER:
+        return {"any": object_name(name)}
+    rungs = checked_rungs(platform, model.capacity, region).values()
+    kinds = dict.fromkeys(rung.kind for rung in rungs)
+    return {kind: f"{object_name(name)}-{kind}" for kind in sorted(kinds, reverse=True)}
+
+
+def observed_models(platform: Platform) -> list[ObservedModelArgs]:
+    """Return every model as dashboards and alerts know it."""
+    return [_observed(platform, name) for name in platform.models]
+
+
+def _observed(platform: Platform, name: str) -> ObservedModelArgs:
+    model = platform.models[name]
+    regions = list(platform.regions_of(model))
+    names = [deployment_names(platform, name, region) for region in regions]
+    args = ObservedModelArgs(
+        clusters=[Names(platform).cluster(region) for region in regions],
+        deployments=sorted({deployment for by_kind in names for deployment in by_kind.values()}),
+        has_picker=model.task is Task.GENERATE,
+        job=object_name(name),
+        prices=_prices(platform, name, regions[0]),
+    )
+    if model.slo is not None and model.slo.ttft_p95_ms is not None:
+        args["ttft_p95_ms"] = model.slo.ttft_p95_ms
+    if model.slo is not None and model.slo.tpot_p95_ms is not None:
+        args["tpot_p95_ms"] = model.slo.tpot_p95_ms
+    return args
+
+
+def _prices(platform: Platform, name: str, region: str) -> dict[str, float]:
+    """Return the price of a replica by Deployment: its first rung with a known one."""
+    rungs = checked_rungs(platform, platform.models[name].capacity, region).values()
+    found: dict[str, float] = {}
+    for kind, deployment in deployment_names(platform, name, region).items():
+        for rung in rungs:
+            fits = kind in ("any", rung.kind)
+            price = rung_price(rung, region, allow_lower_bound=True) if fits else None
+            if price is not None:
+                found[deployment] = round(price.usd_per_hour, 4)
+                break
+    return found
+
+
+def dashboards_args(platform: Platform) -> DashboardsArgs | None:
+    """Return the arguments of the dashboards, where the stack wants them."""
+    if not platform.monitoring.dashboards:
+        return None
+    return DashboardsArgs(
+        exposure=platform.gateway.exposure.value,
+        models=observed_models(platform),
+        namespace=NAMESPACE,
+        project=platform.project,
+        title=f"{platform.prefix} {platform.environment}",
+    )
+
+
+def alerts_args(platform: Platform, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
+    """Return the arguments of the alerts, where the stack wants them.
+
+    Args:
+        platform: The stack.
+        secrets: Tokens and keys of receivers, by the receiver's name.
+    """
+    settings = platform.monitoring
+    if not settings.alerts:
+        return None
+    args = AlertsArgs(
+        exposure=platform.gateway.exposure.value,
+        models=observed_models(platform),
+        namespace=NAMESPACE,
+        project=platform.project,
+        receivers=[
+            _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
+        ],
+        title=f"{platform.prefix} {platform.environment}",
+    )
+    if settings.cost_limit_usd_per_hour is not None:
+        args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
+    if platform.gateway.hostname is not None:
+        args["hostname"] = platform.gateway.hostname
+    if settings.runbooks_url is not None:
+        args["runbooks_url"] = settings.runbooks_url
+    return args
+
+
+def _receiver(
+    name: str, receiver: Receiver, secrets: Mapping[str, pulumi.Input[str]]
+) -> ReceiverArgs:
+    args = ReceiverArgs(kind=receiver.kind.value, name=name, severity=receiver.severity.value)
+    if receiver.address is not None:
+        args["address"] = receiver.address
+    if receiver.channel is not None:
+        args["channel"] = receiver.channel
+    if receiver.url is not None:
+        args["url"] = receiver.url
+    if name in secrets:
+        args["secret"] = secrets[name]
+    return args

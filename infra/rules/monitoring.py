@@ -1,0 +1,31 @@
+"""Rules about monitoring: each receiver says what its kind needs, and nothing of another kind."""
+
+from collections.abc import Iterator
+
+from infra.problems import Problem, join
+from infra.stack import Platform, ReceiverKind
+
+_NEEDS = {
+    ReceiverKind.EMAIL: "address",
+    ReceiverKind.SLACK: "channel",
+    ReceiverKind.WEBHOOK: "url",
+}
+
+
+def check_monitoring(platform: Platform) -> Iterator[Problem]:
+    """Yield what is wrong with the receivers of a platform."""
+    if platform.monitoring.notify and not platform.monitoring.alerts:
+        count = len(platform.monitoring.notify)
+        where = join("monitoring", "notify")
+        yield Problem(where, f"must be left out where alerts is false, got {count} receivers")
+    for name, receiver in platform.monitoring.notify.items():
+        needed = _NEEDS.get(receiver.kind)
+        for field in sorted(_NEEDS.values()):
+            where = join("monitoring", "notify", name, field)
+            value = getattr(receiver, field)
+            if field == needed and value is None:
+                yield Problem(where, f"is required where kind is {receiver.kind.value}")
+            if field != needed and value is not None:
+                yield Problem(
+                    where, f"must be left out where kind is {receiver.kind.value}, got {value!r}"
+                )

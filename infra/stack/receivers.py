@@ -1,0 +1,40 @@
+"""Receivers: who is told when something is wrong, and by which way."""
+
+from enum import StrEnum
+
+from infra.stack.fields import Channel, EmailAddress, HttpsUrl, StackModel
+
+
+class ReceiverKind(StrEnum):
+    """Ways to reach people."""
+
+    EMAIL = "email"
+    PAGERDUTY = "pagerduty"
+    SLACK = "slack"
+    WEBHOOK = "webhook"
+
+
+class Severity(StrEnum):
+    """How bad an alert is."""
+
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Receiver(StackModel):
+    """One way to reach people.
+
+    Slack's token and PagerDuty's key are secrets: `pulumi config set --secret
+    gke-inference:notify-NAME`.
+    """
+
+    kind: ReceiverKind
+    """How it is reached."""
+    severity: Severity = Severity.WARNING
+    """The least that it is told: `warning` is everything, `critical` what cannot wait."""
+    address: EmailAddress | None = None
+    """Email only: the address."""
+    channel: Channel | None = None
+    """Slack only: the channel, with its #."""
+    url: HttpsUrl | None = None
+    """Webhook only: where the incident is posted, with the token that it checks."""

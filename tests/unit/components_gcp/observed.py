@@ -1,0 +1,37 @@
+"""One platform as dashboards and alerts see it, for the tests of both."""
+
+from gke_inference.dashboards import ObservedModelArgs
+from gke_inference.promql import ModelFacts, Scope
+
+SCOPE = Scope(
+    models=(
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("llama-tpu", "llama-gpu"),
+            job="llama",
+            prices={"llama-gpu": 0.8, "llama-tpu": 10.8},
+            tpot_p95_ms=40,
+            ttft_p95_ms=500,
+        ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("embedder-gpu",),
+            is_picked=False,
+            job="embedder",
+        ),
+    ),
+    namespace="models",
+    cost_limit_usd_per_hour=50,
+    hostname="models.example.com",
+)
+
+
+def model() -> ObservedModelArgs:
+    return {
+        "clusters": ["acme-prod-us-central1"],
+        "deployments": ["llama-tpu", "llama-gpu"],
+        "job": "llama",
+        "prices": {"llama-tpu": 10.8},
+        "tpot_p95_ms": 40,
+        "ttft_p95_ms": 500,
+    }
