@@ -2,8 +2,8 @@
 
 Its time is what callers say it is. `submit`, `abort` and `advance` state the present moment;
 everything that happened since the last one is computed then, each step at its own exact time. So a
-server that is late by a few milliseconds, one whose time runs faster than the wall and a replay with
-no wall at all give the same timestamps for the same arrivals.
+server that is late by a few milliseconds, one whose time runs faster than the wall and a replay
+with no wall at all give the same timestamps for the same arrivals.
 
 While nothing but decoding goes on, nothing changes from one step to the next but the length of the
 contexts. Such steps are kept as a `_Run`: their times are computed one by one with the same cost

@@ -1,4 +1,4 @@
-"""The engine as a server uses it: the core on a clock, tokens handed to whoever waits for them."""
+"""The engine as a server uses it: the core on a clock, tokens handed to those who wait."""
 
 import asyncio
 import itertools
@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from twin.engines.vllm.adapters import AdapterSlots
 from twin.engines.vllm.clock import Clock, WallClock
 from twin.engines.vllm.core import EngineCore
+from twin.engines.vllm.kv_cache import salt_of
 from twin.engines.vllm.request import Request
 from twin.engines.vllm.settings import Deployment
 
@@ -82,7 +83,7 @@ class Engine:
             priority=priority,
             pooling=pooling,
             output=output,
-            block_salt=hash(adapter) if adapter else 0,
+            block_salt=salt_of(adapter),
             tell_at=1 if stream else _AT_THE_END,
         )
         self._waiting[request] = asyncio.Event()

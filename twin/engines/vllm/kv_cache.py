@@ -7,6 +7,7 @@ block keeps its hash and stays findable until its place is needed, the least rec
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from zlib import crc32
 
 BlockHash = int
 
@@ -25,6 +26,11 @@ def block_hashes(tokens: Sequence[int], block_size: int, salt: int = 0) -> list[
         parent = hash((parent, tuple(tokens[start : start + block_size])))
         hashes.append(parent)
     return hashes
+
+
+def salt_of(adapter: str | None) -> int:
+    """Return what the block hashes of an adapter's requests begin with, the same everywhere."""
+    return crc32(adapter.encode()) if adapter else 0
 
 
 @dataclass

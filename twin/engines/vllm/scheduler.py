@@ -59,7 +59,9 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         """Queue a request."""
-        request.hashes = block_hashes(request.prompt, self.cache.block_size, request.block_salt)
+        if not request.hashes:
+            size = self.cache.block_size
+            request.hashes = block_hashes(request.prompt, size, request.block_salt)
         self.waiting.append(request)
 
     def remove(self, request: Request, reason: FinishReason) -> None:
