@@ -12,6 +12,7 @@ import yaml
 from scripts.console import CommandError, console
 from scripts.engine import Engine, check_stack
 from scripts.strict import check_folder
+from twin.kubernetes.objects import to_object
 from twin.paths import REPOSITORY, TwinPaths
 from twin.rpc import UNKNOWN
 
@@ -91,7 +92,7 @@ def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         provider = str(state.get("provider", "")).rsplit("::", 1)[0]
         if provider not in names:
             raise CommandError(f"{state['urn']}: has no provider of its own cluster")
-        found[names[provider]].append(without_unknowns(state["inputs"]))
+        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
     return found
 
 

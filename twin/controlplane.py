@@ -9,7 +9,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +88,18 @@ class Ports:
     scheduler: int
     controller_manager: int
     kwok: int
+    egress: int
+    """Of the proxy through which the API server reaches webhooks and extensions."""
 
     @classmethod
     def load_or_choose(cls, file: Path) -> "Ports":
-        """Return the ports in `file`, chosen and written if it is not there."""
-        if file.exists():
-            return cls(**json.loads(file.read_text()))
-        ports = cls(*free_ports(6))
-        file.write_text(json.dumps(asdict(ports)))
-        return ports
+        """Return the ports in `file`, chosen and written if it lacks some."""
+        known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+        missing = [each.name for each in fields(cls) if each.name not in known]
+        if missing:
+            known |= dict(zip(missing, free_ports(len(missing)), strict=True))
+            file.write_text(json.dumps(known))
+        return cls(**known)
 
 
 class ControlPlane:
@@ -163,6 +166,8 @@ class ControlPlane:
         make_leaf(self._pki, "apiserver", authority, server=True)
         make_authority(self._pki, "front-proxy-ca")
         make_leaf(self._pki, "aggregator", self._pki / "front-proxy-ca", server=False)
+        make_leaf(self._pki, "egress", authority, server=False)
+        self._write_egress()
         make_service_account_key(self._pki)
         tokens = self._pki / "tokens.csv"
         if not tokens.exists():
@@ -191,6 +196,22 @@ class ControlPlane:
             },
         }
         (self._folder / "scheduler.json").write_text(json.dumps(scheduler))
+
+    def _write_egress(self) -> None:
+        """Tell the API server to reach the cluster through `twin.gke.konnectivity`."""
+        tls = {
+            "caBundle": str(self._paths.pki / "ca.crt"),
+            "clientCert": str(self._pki / "egress.crt"),
+            "clientKey": str(self._pki / "egress.key"),
+        }
+        transport = {"tcp": {"url": f"https://127.0.0.1:{self.ports.egress}", "tlsConfig": tls}}
+        connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
+        selector = {
+            "apiVersion": "apiserver.k8s.io/v1beta1",
+            "kind": "EgressSelectorConfiguration",
+            "egressSelections": [{"name": "cluster", "connection": connection}],
+        }
+        (self._folder / "egress.json").write_text(json.dumps(selector))
 
     def _write_kubeconfig(self, file: Path, token: str) -> None:
         cluster = {"server": self.server, "certificate-authority": str(self._paths.pki / "ca.crt")}
@@ -267,6 +288,7 @@ class ControlPlane:
             # GKE has this on: pods that ask for an accelerator tolerate its taint
             "--enable-admission-plugins=ExtendedResourceToleration",
             "--feature-gates=HPAScaleToZero=true",  # rule hpa.scale-to-zero
+            f"--egress-selector-config-file={self._folder}/egress.json",
             "--allow-privileged=true",
             "--event-ttl=15m",
         ]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .compute_class import ComputeClass, ComputeClassArgs
     from .dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
     from .fuse_volume import FuseVolume, FuseVolumeArgs
+    from .group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
     from .metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .model_bucket import ModelBucket, ModelBucketArgs
@@ -46,6 +47,8 @@ __all__ = [
     "InferenceClusterArgs",
     "InferenceGateway",
     "InferenceGatewayArgs",
+    "LeaderWorkerSetOperator",
+    "LeaderWorkerSetOperatorArgs",
     "MaintenanceArgs",
     "MetricsAdapter",
     "MetricsAdapterArgs",
@@ -92,6 +95,8 @@ _HOMES = {
     "InferenceClusterArgs": "cluster",
     "InferenceGateway": "inference_gateway",
     "InferenceGatewayArgs": "inference_gateway",
+    "LeaderWorkerSetOperator": "group_operator",
+    "LeaderWorkerSetOperatorArgs": "group_operator",
     "MaintenanceArgs": "cluster_settings",
     "MetricsAdapter": "metrics_adapter",
     "MetricsAdapterArgs": "metrics_adapter",

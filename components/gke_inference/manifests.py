@@ -28,15 +28,24 @@ _BUILT_IN: dict[str, tuple[Any, dict[str, str]]] = {
     "ConfigMap": (k8s.core.v1.ConfigMap, {"data": "data"}),
     "Deployment": (k8s.apps.v1.Deployment, {"spec": "spec"}),
     "HorizontalPodAutoscaler": (k8s.autoscaling.v2.HorizontalPodAutoscaler, {"spec": "spec"}),
+    "MutatingWebhookConfiguration": (
+        k8s.admissionregistration.v1.MutatingWebhookConfiguration,
+        {"webhooks": "webhooks"},
+    ),
     "Namespace": (k8s.core.v1.Namespace, {}),
     "NetworkPolicy": (k8s.networking.v1.NetworkPolicy, {"spec": "spec"}),
     "PodDisruptionBudget": (k8s.policy.v1.PodDisruptionBudget, {"spec": "spec"}),
     "Role": (k8s.rbac.v1.Role, {"rules": "rules"}),
     "RoleBinding": (k8s.rbac.v1.RoleBinding, {"roleRef": "role_ref", "subjects": "subjects"}),
+    "Secret": (k8s.core.v1.Secret, {}),
     "Service": (k8s.core.v1.Service, {"spec": "spec"}),
     "ServiceAccount": (
         k8s.core.v1.ServiceAccount,
         {"automountServiceAccountToken": "automount_service_account_token"},
+    ),
+    "ValidatingWebhookConfiguration": (
+        k8s.admissionregistration.v1.ValidatingWebhookConfiguration,
+        {"webhooks": "webhooks"},
     ),
 }
 

@@ -9,6 +9,7 @@ from .cluster import InferenceCluster
 from .compute_class import ComputeClass
 from .dashboards import Dashboards
 from .fuse_volume import FuseVolume
+from .group_operator import LeaderWorkerSetOperator
 from .inference_gateway import InferenceGateway
 from .metrics_adapter import MetricsAdapter
 from .model_bucket import ModelBucket
@@ -30,6 +31,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     FuseVolume,
     InferenceCluster,
     InferenceGateway,
+    LeaderWorkerSetOperator,
     MetricsAdapter,
     ModelBucket,
     ModelDisk,

@@ -16,6 +16,7 @@ from twin.gke.autoscaler import Autoscaler
 from twin.gke.context import ClusterContext
 from twin.gke.custom_metrics import CustomMetrics
 from twin.gke.gateway import GatewayController
+from twin.gke.konnectivity import Konnectivity
 from twin.gke.metrics import ExternalMetrics
 from twin.gke.monitoring import Monitoring
 from twin.gke.pools import PoolController
@@ -34,6 +35,7 @@ class Controller(Protocol):
 
 def _controllers(context: ClusterContext) -> list[Controller]:
     parts: list[Controller] = [
+        Konnectivity(context),
         PoolController(context),
         Autoscaler(context),
         Monitoring(context),

@@ -11,6 +11,7 @@ import yaml
 from twin import toolchain
 
 ROOT = Path(__file__).parents[3]
+_UPSTREAM = ("crds/gateway", "crds/inference", "crds/lws")
 
 
 def check(obj: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ def _schemas() -> dict[tuple[str, str], dict[str, Any]]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for folder in _folders():
         for path in sorted(folder.glob("*.yaml")):
-            for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            for document in yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader):
                 if document and document.get("kind") == "CustomResourceDefinition":
                     found |= _served(document["spec"])
     return found
@@ -69,15 +70,15 @@ def _strict(node: dict[str, Any], *, is_root: bool = False) -> dict[str, Any]:
 def _folders() -> list[Path]:
     folders = [ROOT / "twin" / "gke" / "crds"]
     if _has_upstream():
-        folders += [toolchain.share("crds/gateway"), toolchain.share("crds/inference")]
+        folders += [toolchain.share(name) for name in _UPSTREAM]
     return folders
 
 
 @functools.cache
 def _has_upstream() -> bool:
     try:
-        toolchain.share("crds/gateway")
-        toolchain.share("crds/inference")
+        for name in _UPSTREAM:
+            toolchain.share(name)
     except toolchain.ToolError:
         return False
     return True

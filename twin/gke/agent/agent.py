@@ -8,6 +8,7 @@ import time
 from twin.gke.agent import records
 from twin.gke.agent.claims import is_claimed
 from twin.gke.agent.images import Images
+from twin.gke.agent.names import Names
 from twin.gke.agent.pod import PodRunner, stale_folders
 from twin.gke.context import ClusterContext
 from twin.kube import JsonObject, KubeError
@@ -32,6 +33,7 @@ class NodeAgent:
     def __init__(self, context: ClusterContext) -> None:
         self._context = context
         self._images = Images(context.rules)
+        self._names = Names(context.dir)
         self._runners: dict[str, PodRunner] = {}
         self._lock = threading.Lock()
         self._synced = False
@@ -61,6 +63,7 @@ class NodeAgent:
             self._clean_up()
         if kind in ("SYNCED", "TICK") or not is_claimed(pod):
             return
+        self._names.tell(pod, gone=kind == "DELETED")
         uid: str = pod["metadata"]["uid"]
         with self._lock:
             runner = self._runners.get(uid)

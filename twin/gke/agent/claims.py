@@ -10,9 +10,9 @@ import re
 from twin.kube import JsonObject
 
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
-_PICKER_OR_ROUTER = r"(^|/)(epp|bbr)([:@][^/]*)?$"
+_UPSTREAM = r"(^|/)(epp|bbr|lws)([:@][^/]*)?$"
 JQ = (
-    f'.spec.containers[] | select((.image | test("{_ENGINE}|{_PICKER_OR_ROUTER}")) or '
+    f'.spec.containers[] | select((.image | test("{_ENGINE}|{_UPSTREAM}")) or '
     '(.name == "catalogue" and (.image | test("nginx")))) | .name'
 )
 """Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
@@ -27,6 +27,8 @@ class Kind(enum.StrEnum):
     """The real endpoint picker."""
     ROUTER = "bbr"
     """The real body-based router."""
+    OPERATOR = "lws"
+    """The real LeaderWorkerSet operator."""
     CATALOGUE = "catalogue"
     """A static web server."""
     IDLE = "idle"
@@ -38,7 +40,7 @@ def kind_of(container: JsonObject) -> Kind:
     image = str(container.get("image", ""))
     if re.search(_ENGINE, image):
         return Kind.ENGINE
-    match = re.search(_PICKER_OR_ROUTER, image)
+    match = re.search(_UPSTREAM, image)
     if match:
         return Kind(match.group(2))
     if container["name"] == "catalogue" and "nginx" in image:

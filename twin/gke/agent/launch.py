@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twin.gke.agent import hardware
+from twin.gke.agent import hardware, operators
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
@@ -64,6 +64,8 @@ def plan(container: JsonObject, place: Place) -> Launch:
         return _engine(container, place)
     if kind in _PORT_FLAGS:
         return _upstream(container, kind, place)
+    if kind is Kind.OPERATOR:
+        return _operator(container, place)
     if kind is Kind.CATALOGUE:
         return _catalogue(container, place)
     return Launch(Kind.IDLE)
@@ -173,6 +175,18 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         [str(place.tool(kind.value)), *arguments],
         {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
         ports,
+        needs_kubeconfig=True,
+    )
+
+
+def _operator(container: JsonObject, place: Place) -> Launch:
+    """The real operator: its own configuration, its addresses moved, as the picker's are."""
+    made = operators.settings(container, place.variables, place.mounts, place.kubeconfig.parent)
+    return Launch(
+        Kind.OPERATOR,
+        [str(place.tool(Kind.OPERATOR.value)), *made.arguments],
+        {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
+        made.ports,
         needs_kubeconfig=True,
     )
 

@@ -15,7 +15,7 @@ from twin.gke.agent.environment import ConfigError, Sources, variables
 from twin.gke.agent.identity import write_kubeconfig
 from twin.gke.agent.images import Images
 from twin.gke.agent.launch import Place, plan
-from twin.gke.agent.volumes import Volumes
+from twin.gke.agent.volumes import Volumes, is_refreshed
 from twin.gke.context import ClusterContext
 from twin.gke.reports import pod_event
 from twin.kube import JsonObject, KubeError
@@ -23,6 +23,7 @@ from twin.kube import JsonObject, KubeError
 _log = logging.getLogger("twin.gke.agent")
 _RETRY_SECONDS = 1.0
 _SAME_EVENT_SECONDS = 30.0
+_REFRESH_FLOOR_SECONDS = 1.0
 
 
 class PodRunner:
@@ -59,6 +60,8 @@ class PodRunner:
         self._deleted = threading.Event()
         self._wake = threading.Event()
         self._gone = False
+        self._volumes: Volumes | None = None
+        self._refresh_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"pod-{self.name}", daemon=True)
 
     def start(self) -> None:
@@ -135,6 +138,8 @@ class PodRunner:
         kube, spec = self._context.kube, self._pod["spec"]
         volumes = Volumes(kube, self._pod, self.folder, self._context.paths.volumes)
         folders = volumes.make()
+        self._volumes = volumes if is_refreshed(self._pod) else None
+        self._refresh_at = time.monotonic() + self._refresh_seconds()
         kubeconfig = self.folder / "kubeconfig"
         node = hardware.of_node(self._node)
         moved: dict[int, tuple[str, int]] = podports.read(
@@ -218,7 +223,20 @@ class PodRunner:
             self._wake.wait(max(0.05, due - time.monotonic()))
             self._wake.clear()
 
+    def _refresh_seconds(self) -> float:
+        return max(_REFRESH_FLOOR_SECONDS, self._context.rules.scaled("agent.volume.refresh"))
+
+    def _refresh(self) -> None:
+        if self._volumes is None or time.monotonic() < self._refresh_at:
+            return
+        self._refresh_at = time.monotonic() + self._refresh_seconds()
+        try:
+            self._volumes.refresh()
+        except (ConfigError, KubeError) as error:  # the files stay as they are
+            _log.debug("volumes of %s/%s: %s", self.namespace, self.name, error)
+
     def _move_on(self) -> None:
+        self._refresh()
         for container in self._containers:
             container.tick()
         self._report()

@@ -15,6 +15,21 @@ from twin.gke.agent.environment import ConfigError, Sources, field
 from twin.kube import JsonObject, Kube, KubeError
 
 FUSE_DRIVER = "gcsfuse.csi.storage.gke.io"
+_REFRESHED = frozenset({"configMap", "secret"})
+
+
+def is_refreshed(pod: JsonObject) -> bool:
+    """Say whether a pod has volumes whose files follow an object of the API."""
+    return any(_REFRESHED & volume.keys() for volume in pod["spec"].get("volumes", []))
+
+
+def _replace_changed(fresh: Path, folder: Path) -> None:
+    """Replace the files of a folder that differ; a reader sees the old or the new, never half."""
+    for file in fresh.rglob("*"):
+        target = folder / file.relative_to(fresh)
+        if file.is_file() and not (target.exists() and target.read_bytes() == file.read_bytes()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
 
 
 @dataclass(frozen=True)
@@ -54,14 +69,32 @@ class Volumes:
             volume["name"]: self._one(volume) for volume in self._pod["spec"].get("volumes", [])
         }
 
-    def _one(self, volume: JsonObject) -> Path:
-        writers: dict[str, Callable[[JsonObject, Path], None]] = {
+    def refresh(self) -> None:
+        """Bring what changed in ConfigMaps and Secrets to the files, as the kubelet does.
+
+        Raises:
+            ConfigError: something it refers to is gone.
+            KubeError: the API server does not answer.
+        """
+        for volume in self._pod["spec"].get("volumes", []):
+            for kind in _REFRESHED & volume.keys():
+                folder = self._own / "volumes" / volume["name"]
+                fresh = self._own / "refreshed" / volume["name"]
+                shutil.rmtree(fresh, ignore_errors=True)
+                fresh.mkdir(parents=True)
+                self._writers()[kind](volume[kind], fresh)
+                _replace_changed(fresh, folder)
+
+    def _writers(self) -> dict[str, Callable[[JsonObject, Path], None]]:
+        return {
             "configMap": self._config_map,
             "downwardAPI": self._downward,
             "projected": self._projected,
             "secret": self._secret,
         }
-        for kind, writer in writers.items():
+
+    def _one(self, volume: JsonObject) -> Path:
+        for kind, writer in self._writers().items():
             if kind in volume:
                 folder = self._own / "volumes" / volume["name"]
                 shutil.rmtree(folder, ignore_errors=True)
