@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pulumi
 
 from gke_inference.alerts import AlertsArgs, ReceiverArgs
-from gke_inference.dashboards import DashboardsArgs, ObservedModelArgs
+from gke_inference.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.prices import rung_price
+from gke_inference.promql import Scope
 from infra.assemble_models import form_in
 from infra.capacity import checked_rungs
 from infra.names import NAMESPACE, Names, object_name
@@ -123,3 +124,9 @@ def _receiver(
     if name in secrets:
         args["secret"] = secrets[name]
     return args
+
+
+def scope(platform: Platform) -> Scope:
+    """Return what the dashboards and alerts of a platform are about."""
+    settings = alerts_args(platform, {}) or {"exposure": platform.gateway.exposure.value}
+    return scope_of(observed_models(platform), NAMESPACE, settings, "models")

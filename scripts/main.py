@@ -17,6 +17,7 @@ COMMANDS = (
     "status",
     "preview",
     "render",
+    "dashboards",
     "env",
     "sweep",
     "tools",

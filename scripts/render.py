@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from infra.load import read
 from scripts.console import CommandError, console
+from scripts.dashboards import write_grafana
 from scripts.engine import Engine, check_stack
 from scripts.strict import check_folder
 from twin.kubernetes.objects import to_object
@@ -139,6 +141,8 @@ def render(
     objects, resources = write(preview_states(engine, stack), folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
+    pages = write_grafana(read(stack), folder / "dashboards")
+    console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     if check:
         problems = check_folder(folder)
         if problems:

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from infra.load import read
 from scripts import status as status_command
 from scripts.ask import models, wait_for_answer
 from scripts.console import CommandError, console, step
+from scripts.dashboards import publish
 from scripts.engine import Engine
 from scripts.placements import settled
 from scripts.recover import recover
@@ -69,6 +71,8 @@ def up(
     console.print(f"[dim]first token after {answer.first_token_seconds * 1000:.0f} ms[/dim]\n")
     status_command.print_status(paths, outputs)
     console.print(f"Gateway  {endpoint}  (also in {folder.parent.name}/{stack}/endpoint)")
+    for url in publish(read(stack), paths).values():
+        console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(listed)}")
     status_command.print_prometheus(paths)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")

@@ -1,9 +1,9 @@
 """The words that dashboards and alerts use in their PromQL, and where two Prometheuses differ.
 
 Managed Prometheus and a plain one speak one language and, for what is scraped, use the same names.
-They differ in what Google adds: series of load balancers and accelerators are in Cloud Monitoring
-only, spelled after the metric type with `_` and one `:` (cloud.google.com/monitoring/promql,
-"Mapping Cloud Monitoring metrics to PromQL").
+They differ in what Google adds, which is spelled after the metric type with `_` and one `:`
+(cloud.google.com/monitoring/promql, "Mapping Cloud Monitoring metrics to PromQL"). Series of load
+balancers and accelerators can be had elsewhere under those names; the others are left out there.
 """
 
 import re
@@ -30,7 +30,7 @@ class Dialect(StrEnum):
     MANAGED = "managed"
     """Cloud Monitoring: everything scraped in the project, and Google's own metrics."""
     PROMETHEUS = "prometheus"
-    """A Prometheus that scrapes one cluster itself."""
+    """A Prometheus that scrapes one cluster, and has load balancers and accelerators in it."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
     )
     is_external = scope.exposure == "external"
     kind = "https_external_regional" if is_external else "https_internal"
-    balancer = "http_external_regional_lb_rule" if is_external else "internal_http_lb_rule"
-    where = f'{{monitored_resource="{balancer}"}}'
+    balancer = f"loadbalancing_googleapis_com:{kind}"
     return {
         **rates,
         "absent_models": _absent(scope, "vllm:num_requests_running", ""),
@@ -127,10 +126,9 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
         "hostname": scope.hostname or "",
         "kv_limit": str(KV_CACHE_FULL),
-        "lb_latencies": f"loadbalancing_googleapis_com:{kind}_total_latencies_bucket{where}",
-        "lb_server_errors": f"loadbalancing_googleapis_com:{kind}_request_count"
-        f'{{monitored_resource="{balancer}",response_code_class="500"}}',
-        "lb_requests": f"loadbalancing_googleapis_com:{kind}_request_count{where}",
+        "lb_latencies": f"{balancer}_total_latencies_bucket",
+        "lb_requests": f"{balancer}_request_count",
+        "lb_server_errors": f'{balancer}_request_count{{response_code_class="500"}}',
         "namespace": scope.namespace,
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',

@@ -81,16 +81,6 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped(dialect):
     )
 
 
-def test_google_own_series_are_left_out_for_a_prometheus_of_ones_own():
-    managed = {panel.title for panel in panels()}
-    own = {panel.title for panel in panels(Dialect.PROMETHEUS)}
-    assert managed - own == {
-        "Accelerator duty cycle",
-        "Load balancer to last byte, p95",
-        "Requests at the load balancer",
-    }
-
-
 def test_every_panel_says_what_it_shows_and_in_which_unit():
     for panel in panels():
         assert panel.description.endswith("."), panel.title
@@ -124,7 +114,6 @@ def test_an_internal_gateway_is_another_load_balancer():
     inside = Scope(SCOPE.models, "models", exposure="internal")
     assert fill("$lb_requests", inside, "5m") == (
         "loadbalancing_googleapis_com:https_internal_request_count"
-        '{monitored_resource="internal_http_lb_rule"}'
     )
 
 

@@ -15,7 +15,7 @@ import yaml
 from twin.gke.agent import podports
 from twin.gke.context import ClusterContext
 from twin.gke.informer import Informer
-from twin.gke.monitoring import exporter, rule_files, scrape, system_jobs, targets
+from twin.gke.monitoring import alert_policies, exporter, rule_files, scrape, system_jobs, targets
 from twin.gke.monitoring.durations import Clock
 from twin.gke.monitoring.gateways import admin_addresses
 from twin.gke.monitoring.promql import QueryError
@@ -89,6 +89,9 @@ class Monitoring:
                 system_jobs.load_balancer_targets(
                     admin_addresses(self._ctx.dir, self._gateways.items()), cluster
                 )
+            ),
+            f"rules/{alert_policies.FILE}": yaml.safe_dump(
+                alert_policies.rule_file(self._ctx.paths, self._ctx.spec.project, self._clock)
             ),
             "rules/gke-system.yaml": yaml.safe_dump(system_jobs.system_rules(self._clock)),
         }

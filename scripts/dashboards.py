@@ -1,0 +1,71 @@
+"""`gke-inference dashboards`: the dashboards of a stack as files for Grafana, and on the twin."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gke_inference.dashboard_source import dashboards as made_for
+from gke_inference.promql import Dialect
+from infra.load import read
+from infra.observed import scope
+from infra.problems import StackError
+from infra.stack import Platform
+from scripts.console import CommandError, console
+from scripts.observe.grafana import WINDOW, grafana_dashboard
+from scripts.observe.page import NAME, console_page
+from twin import clusters
+from twin.gke.context import ClusterSpec
+from twin.gke.monitoring.server import address_of
+from twin.paths import REPOSITORY, TwinPaths
+
+_TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
+
+
+def write_grafana(platform: Platform, folder: Path) -> list[Path]:
+    """Write one JSON file a dashboard and return them; other files of the folder stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stack = f"{platform.prefix}-{platform.environment}"
+    written: list[Path] = []
+    for page in made_for(scope(platform), Dialect.MANAGED, WINDOW):
+        file = folder / f"{page.name}.json"
+        file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
+        written.append(file)
+    return written
+
+
+def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
+    """Give every cluster of the twin the dashboards' page and return its URL by cluster.
+
+    A cluster whose Prometheus never ran has none.
+    """
+    pages = made_for(scope(platform), Dialect.PROMETHEUS, _TWIN_WINDOW)
+    title = f"{platform.prefix} {platform.environment}"
+    urls: dict[str, str] = {}
+    for folder in clusters.folders(paths):
+        address = address_of(folder)
+        if address is None:
+            continue
+        name = ClusterSpec.load(folder).name
+        file = folder / "prometheus" / "consoles" / NAME
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(console_page(title, name, pages), encoding="utf-8")
+        urls[name] = f"http://{address}/consoles/{NAME}"
+    return urls
+
+
+def dashboards(
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
+        "local"
+    ),
+) -> None:
+    """Write a stack's dashboards for Grafana to build/STACK/dashboards, and show the twin's own."""
+    try:
+        platform = read(stack)
+    except StackError as error:
+        raise CommandError(str(error)) from error
+    folder = REPOSITORY / "build" / stack / "dashboards"
+    for file in write_grafana(platform, folder):
+        console.print(f"build/{stack}/dashboards/{file.name}")
+    for cluster, url in publish(platform, TwinPaths.default()).items():
+        console.print(f"{cluster}  {url}", soft_wrap=True)

@@ -1,0 +1,84 @@
+"""Every alert, evaluated by Prometheus itself: it fires when it should, and only then."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gke_inference.alert_source import Alert, alerts, rule_group
+from gke_inference.dashboard_source import dashboards
+from gke_inference.promql import Dialect
+from tests.unit.components_gcp.observed import SCOPE
+from twin.toolchain import tool
+
+pytestmark = pytest.mark.needs_tools
+
+LABELS = 'namespace="models",cluster="acme-prod-us-central1"'
+CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
+ALERTS = {alert.name: alert for alert in alerts(SCOPE, Dialect.MANAGED)}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(tool("promtool")), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def firing(folder: Path, alert: Alert, series: dict[str, str], at: str) -> bool:
+    """Return whether an alert fires; promtool is told that it does not, and contradicts."""
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [rule_group((alert,))]}))
+    test = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": name.replace("$l", LABELS), "values": str(values)}
+                    for name, values in series.items()
+                ],
+                "alert_rule_test": [{"eval_time": at, "alertname": alert.name, "exp_alerts": []}],
+            }
+        ],
+    }
+    (folder / "test.yaml").write_text(yaml.safe_dump(test))
+    answer = run(folder, "test", "rules", "test.yaml")
+    said = answer.stdout + answer.stderr
+    assert answer.returncode == 0 or f"alertname: {alert.name}" in said, said
+    return answer.returncode != 0
+
+
+def test_every_alert_has_its_cases_and_no_other_has():
+    assert set(CASES) == set(ALERTS)
+
+
+@pytest.mark.parametrize("name", sorted(ALERTS))
+def test_an_alert_fires_when_it_should_and_only_then(tmp_path, name):
+    case = CASES[name]
+    assert firing(tmp_path, ALERTS[name], case["fires"], case["at"]), "it does not fire"
+    assert not firing(tmp_path, ALERTS[name], case["silent"], case["at"]), "it is not silent"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in ALERTS if ALERTS[name].lasting != "0m"))
+def test_an_alert_waits_before_it_fires(tmp_path, name):
+    case = CASES[name]
+    assert not firing(tmp_path, ALERTS[name], case["fires"], "0m")
+
+
+def test_prometheus_reads_every_expression_of_every_dashboard(tmp_path):
+    expressions = [
+        query.expr
+        for page in dashboards(SCOPE, Dialect.MANAGED)
+        for panel in page.panels
+        for query in panel.queries
+    ]
+    rules = [
+        {"record": f"gke_inference:panel_{at}", "expr": expression}
+        for at, expression in enumerate(expressions)
+    ]
+    groups = {"groups": [{"name": "panels", "rules": rules}, rule_group(tuple(ALERTS.values()))]}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
+    answer = run(tmp_path, "check", "rules", "rules.yaml")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert f"{len(rules) + len(ALERTS)} rules found" in answer.stdout
