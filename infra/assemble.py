@@ -82,6 +82,8 @@ def cluster_args(
     )
     if settings.authorized_networks:
         args["authorized_networks"] = dict(settings.authorized_networks)
+    if platform.monitoring.traces is not None:
+        args["traces"] = True
     if settings.auto_provisioning_limits is not None:
         args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
     if settings.kms_key is not None:

@@ -108,6 +108,8 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         args["cache_bucket"] = Names(platform).bucket("caches", region)
     if form is Form.PAIRED:
         args["standby_replicas"] = standby(model)
+    if platform.monitoring.traces is not None:
+        args["trace_percent"] = platform.monitoring.traces.sample_percent
     if model.disk is not None:
         args["weights_claim"] = claim_name(name)
     return args

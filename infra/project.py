@@ -22,6 +22,9 @@ SERVICES: Final = (
 )
 """APIs that the platform calls, itself or through GKE; image streaming is `containerfilesystem`."""
 
+TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com")
+"""APIs that take spans, where the stack has traces."""
+
 
 def enable_services(platform: Platform) -> list[pulumi.Resource]:
     """Switch the APIs on; they stay on when the platform goes, as others may use them."""
@@ -32,7 +35,7 @@ def enable_services(platform: Platform) -> list[pulumi.Resource]:
             project=platform.project,
             service=name,
         )
-        for name in SERVICES
+        for name in (*SERVICES, *(TRACE_SERVICES if platform.monitoring.traces else ()))
     ]
 
 

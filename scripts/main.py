@@ -18,6 +18,7 @@ COMMANDS = (
     "preview",
     "render",
     "dashboards",
+    "trace",
     "env",
     "sweep",
     "tools",

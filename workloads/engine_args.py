@@ -39,6 +39,8 @@ class Engine:
     kv_cache_dtype: str | None = None
     max_batch: int | None = None
     quantization: str | None = None
+    collector: str | None = None
+    """Where spans go, over OTLP."""
 
 
 def vllm_args(engine: Engine) -> list[str]:
@@ -72,6 +74,7 @@ def vllm_args(engine: Engine) -> list[str]:
         ("--kv-cache-dtype", engine.kv_cache_dtype),
         ("--max-num-seqs", engine.max_batch),
         ("--quantization", engine.quantization),
+        ("--otlp-traces-endpoint", engine.collector),
     ):
         if value is not None:
             args.append(f"{flag}={value}")

@@ -10,6 +10,7 @@ from typing import Any
 from gke_inference.fit import check_fit, weights_gib
 from gke_inference.manifests import Manifest, manifest
 from gke_inference.rungs import Rung
+from gke_inference.tracing import COLLECTOR, sampling_environment
 from workloads.dual_container import dual_container_pod
 from workloads.engine_args import Engine, vllm_args
 from workloads.hardware import Hardware, hardware
@@ -94,6 +95,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         namespace=args["namespace"],
         nodes=nodes,
         pod=Pod(
+            environment=_sampling(args),
             longest_request_seconds=_within(
                 "longest_request_seconds", args.get("longest_request_seconds", 300), 1, 3600
             ),
@@ -210,6 +212,7 @@ def _engine(
         adapter_rank=int(args.get("adapter_rank", 16)),
         adapters=files.adapters,
         block_size=number("block_size"),
+        collector=COLLECTOR if "trace_percent" in args else None,
         context_tokens=_within("context_tokens", args["context_tokens"], 1, 10_000_000),
         kind=kind,
         kv_cache_dtype=args.get("kv_cache_dtype"),
@@ -244,3 +247,13 @@ def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"{field}: must be one of {', '.join(allowed)}, got {value!r}")
     return value
+
+
+def _sampling(args: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the environment of engines that send spans; nothing where they send none."""
+    percent = args.get("trace_percent")
+    if percent is None:
+        return {}
+    if not 0 <= float(percent) <= 100:
+        raise ValueError(f"trace_percent: must be 0 to 100, got {percent}")
+    return sampling_environment(str(args["model"]), float(percent))

@@ -56,6 +56,9 @@ class ModelServerArgs(TypedDict):
     there at first, until the autoscaler finds that nothing needs it."""
     task: NotRequired[str]
     """`generate` (default) or `embed`."""
+    trace_percent: NotRequired[float]
+    """Share of requests, 0 to 100, whose spans go to the cluster's collector, where the caller has
+    not decided. Default: no spans, and no flag for them."""
     weight_bits: NotRequired[int]
     """Bits of one parameter as served. Default 16."""
     weights_claim: NotRequired[str]

@@ -1,6 +1,7 @@
 """The pod of a model server, as a pure function of its hardware, files and engine."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gke_inference.accelerators import catalogue_taints
 from gke_inference.manifests import Manifest
@@ -47,6 +48,8 @@ class Pod:
     model: str
     service_account: str
     longest_request_seconds: int
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables of every engine container."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -83,7 +86,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
 
 def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Manifest:
     """Returns the engine's container without resources."""
-    environment = {**files.environment, **_environment(kind)}
+    environment = {**files.environment, **_environment(kind), **pod.environment}
     return {
         "args": args,
         "command": list(COMMAND),

@@ -22,6 +22,7 @@ from .cluster_blocks import (
 from .cluster_settings import ClusterSettings, MaintenanceArgs, SystemPoolArgs, cluster_settings
 from .inputs import under
 from .kubeconfig import kubeconfig
+from .tracing import MANAGED_SCOPE
 
 NODE_ROLES = {
     "images": "roles/artifactregistry.reader",
@@ -81,6 +82,8 @@ class InferenceClusterArgs(TypedDict):
     """`rapid`, `regular`, `stable` or `extended`. Default `regular`."""
     system_pool: NotRequired[SystemPoolArgs]
     """The pool without accelerators. Standard only."""
+    traces: NotRequired[bool]
+    """Run Managed OpenTelemetry, which takes spans and hands them to Cloud Trace. Default no."""
 
 
 class InferenceCluster(pulumi.ComponentResource):
@@ -199,6 +202,7 @@ class InferenceCluster(pulumi.ComponentResource):
             },
             location=settings.location,
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
+            managed_opentelemetry_config={"scope": MANAGED_SCOPE} if args.get("traces") else None,
             maintenance_policy=maintenance_policy(settings),
             master_authorized_networks_config=authorized_networks(settings),
             monitoring_config=MONITORING,

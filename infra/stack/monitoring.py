@@ -6,6 +6,13 @@ from infra.stack.fields import HttpsUrl, Name, StackModel
 from infra.stack.receivers import Receiver
 
 
+class Traces(StackModel):
+    """Spans of gateway and engines, in Cloud Trace."""
+
+    sample_percent: float = Field(gt=0, le=100)
+    """Share of requests that are traced; a request that says so itself is traced in any case."""
+
+
 class Monitoring(StackModel):
     """Managed Prometheus of every cluster."""
 
@@ -19,6 +26,8 @@ class Monitoring(StackModel):
     """Who is told of alerts, by name; by default they are in the console only."""
     runbooks_url: HttpsUrl | None = None
     """Where people read docs/runbooks of this repository; each alert links to its page there."""
+    traces: Traces | None = None
+    """Traces of requests; none by default."""
     scrape_seconds: int = Field(default=15, ge=5, le=60)
     """Time between two readings of an engine's metrics."""
     metrics_adapter: bool = True

@@ -20,6 +20,7 @@ from twin.gke.konnectivity import Konnectivity
 from twin.gke.metrics import ExternalMetrics
 from twin.gke.monitoring import Monitoring
 from twin.gke.pools import PoolController
+from twin.gke.traces import Collector
 from twin.paths import TwinPaths
 
 _LOG = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         CustomMetrics(context),
         NodeAgent(context),
         GatewayController(context),
+        Collector(context),
     ]
     return parts
 

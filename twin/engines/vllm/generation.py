@@ -9,6 +9,7 @@ from twin.engines.vllm.engine import Engine, EngineBusyError
 from twin.engines.vllm.errors import ApiError
 from twin.engines.vllm.models_api import ServedModels
 from twin.engines.vllm.request import FinishReason, Request
+from twin.engines.vllm.tracing import tracer_of
 
 POD_HEADER = "x-gke-inference-pod"
 """Names the pod that answered; the simulation's own, no server of vLLM sends it."""
@@ -24,6 +25,7 @@ class Generation:
         self._engine = engine
         self._models = models
         deployment = engine.deployment
+        self._tracer = tracer_of(engine)
         self._longest = deployment.max_model_len
         self._details = bool(deployment.flags.enable_prompt_tokens_details)
         pod = deployment.surroundings.pod
@@ -58,11 +60,13 @@ class Generation:
             )
         except EngineBusyError as error:
             raise ApiError(503, str(error)) from error
+        self._tracer.follow(request, dict(http.headers), ask)
         answer = protocol.Answer.to(ask, include_details=self._details)
         if ask.stream:
             return await self._stream(http, request, answer)
         async for _ in self._engine.results(request):
             pass
+        self._tracer.tell(request)
         reason = (request.finished or FinishReason.ABORT).value
         return web.json_response(
             answer.whole(request.generated, reason, request.cached_tokens), headers=self._headers
@@ -97,6 +101,7 @@ class Generation:
             await response.write(b"data: [DONE]\n\n")
             await response.write_eof()
         finally:
+            self._tracer.tell(request)
             await results.aclose()  # the client may have gone: the request is aborted
         return response
 

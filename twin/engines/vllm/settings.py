@@ -48,9 +48,12 @@ class Surroundings:
             speed=float(environment.get(PREFIX + "SPEED", "1")),
             durations=json.loads(environment.get(PREFIX + "DURATIONS", "{}")),
             mounts={path: Path(folder) for path, folder in mounts.items()},
+            collector=environment.get(PREFIX + "COLLECTOR", ""),
             read_only=tuple(json.loads(environment.get(PREFIX + "READ_ONLY", "[]"))),
         )
 
+    collector: str = ""
+    """Host and port of the collector that the flags name; empty where there is none."""
     read_only: tuple[str, ...] = ()
     """Mount paths that cannot be written."""
 

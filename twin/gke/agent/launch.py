@@ -51,6 +51,8 @@ class Place:
     kubeconfig: Path
     rules: Rules
     tool: Callable[[str], Path]
+    collector: str = ""
+    """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
 
 
 def plan(container: JsonObject, place: Place) -> Launch:
@@ -82,6 +84,7 @@ def _engine(container: JsonObject, place: Place) -> Launch:
     argv = engine_arguments(container, place.variables)
     rules = place.rules
     simulated = {
+        "COLLECTOR": place.collector,
         "ACCELERATOR": place.node.accelerator,
         "CHIPS": str(hardware.chips_for(container, place.node)),
         "POD": place.pod["metadata"]["name"],

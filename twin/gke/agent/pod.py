@@ -18,6 +18,7 @@ from twin.gke.agent.launch import Place, plan
 from twin.gke.agent.volumes import Volumes, is_refreshed
 from twin.gke.context import ClusterContext
 from twin.gke.reports import pod_event
+from twin.gke.traces import collector_address
 from twin.kube import JsonObject, KubeError
 
 _log = logging.getLogger("twin.gke.agent")
@@ -155,6 +156,7 @@ class PodRunner:
                 kubeconfig,
                 self._context.rules,
                 self._context.tool,
+                collector_address(self._context.dir),
             )
             launch = plan(container, place)
             if launch.needs_kubeconfig:

@@ -13,8 +13,10 @@ from twin.gke.gateway.envoy_clusters import clusters_of, endpoints_of
 from twin.gke.gateway.envoy_json import EnvoyJson, file_name, response
 from twin.gke.gateway.envoy_listeners import listeners_of
 from twin.gke.gateway.envoy_routes import tables_of
+from twin.gke.gateway.envoy_tracing import collector_cluster, send_spans
 from twin.gke.gateway.model import GatewayModel
 from twin.gke.gateway.process import EnvoyError, EnvoyProcess
+from twin.gke.traces import collector_address
 
 _WARM_SECONDS = 3.0
 _KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
@@ -57,10 +59,13 @@ class DataPlane:
             running = self.process.pid() is not None
             for name, endpoints in endpoints_of(model).items():
                 self._write(f"eds/{file_name(name)}", "endpoints", [endpoints])
-            self._write_clusters(clusters_of(model, self.folder / "eds"), running=running)
+            collector = collector_address(self.folder.parent.parent)
+            wanted = clusters_of(model, self.folder / "eds") | collector_cluster(collector)
+            self._write_clusters(wanted, running=running)
             for name, table in tables_of(model).items():
                 self._write(f"rds/{file_name(name)}", "routes", [table])
             listeners = listeners_of(model, self.folder / "rds", self._access_log)
+            send_spans(listeners, collector)
             self._listeners = set(listeners)
             self._write("lds.json", "listener", list(listeners.values()))
             self.process.start()

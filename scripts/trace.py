@@ -1,0 +1,111 @@
+"""`gke-inference trace`: the spans of one request on the twin, as a waterfall."""  # noqa: A005 - the name of the subcommand
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from scripts.console import CommandError, console
+from twin import clusters
+from twin.gke.traces import spans_file
+from twin.paths import TwinPaths
+
+_WIDTH = 48
+Span = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One span of a waterfall."""
+
+    depth: int
+    span: Span
+    begins: float
+    """Share of the whole trace that is over when it begins, 0 to 1."""
+    lasts: float
+    """Its share of the whole trace, 0 to 1."""
+
+    @property
+    def milliseconds(self) -> float:
+        """How long it took."""
+        return (self.span["end"] - self.span["start"]) / 1e6
+
+
+def read_spans(paths: TwinPaths) -> list[Span]:
+    """Return every span that the twin's collectors have, in the order they came."""
+    found: list[Span] = []
+    for folder in clusters.folders(paths):
+        file = spans_file(folder)
+        if file.exists():
+            found += [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return found
+
+
+def chosen(spans: list[Span], asked: str) -> list[Span]:
+    """Return the spans of one trace: `last`, or the only one whose id begins as asked.
+
+    Raises:
+        CommandError: there is none, or more than one.
+    """
+    if not spans:
+        raise CommandError(
+            "there are no spans: set 'monitoring: {traces: {sample_percent: 100}}' in the stack,"
+            " make up, and ask a model"
+        )
+    if asked == "last":
+        asked = max(spans, key=lambda span: span["start"])["trace"]
+    ids = sorted({span["trace"] for span in spans if span["trace"].startswith(asked)})
+    if len(ids) != 1:
+        raise CommandError(f"{len(ids)} traces begin with {asked!r}; give more of the id")
+    return [span for span in spans if span["trace"] == ids[0]]
+
+
+def waterfall(spans: list[Span]) -> list[Line]:
+    """Return a trace's spans as a tree, children after their parent in the order they began."""
+    first = min(span["start"] for span in spans)
+    whole = max(1, max(span["end"] for span in spans) - first)
+    known = {span["id"] for span in spans}
+    lines: list[Line] = []
+
+    def add(span: Span, depth: int) -> None:
+        share = (span["end"] - span["start"]) / whole
+        lines.append(Line(depth, span, (span["start"] - first) / whole, share))
+        under = [one for one in spans if one["parent"] == span["id"]]
+        for child in sorted(under, key=lambda one: one["start"]):
+            add(child, depth + 1)
+
+    roots = [span for span in spans if span["parent"] not in known]
+    for root in sorted(roots, key=lambda one: one["start"]):
+        add(root, 0)
+    return lines
+
+
+def shown_name(span: Span) -> str:
+    """Return what to call a span: Envoy names its calls after the protocol, not the callee."""
+    name = str(span["name"])
+    called = span["attributes"].get("upstream_cluster")
+    return f"call of {called}" if name.startswith("async ") and called else name
+
+
+def _bar(line: Line) -> str:
+    left = min(round(line.begins * _WIDTH), _WIDTH - 1)
+    return " " * left + "█" * max(1, round(line.lasts * _WIDTH))
+
+
+def trace(
+    asked: Annotated[str, typer.Argument(metavar="ID", help="A trace's id or its begin.")] = "last",
+) -> None:
+    """Show where the time of one request went: gateway, picker, engine; on the twin."""
+    lines = waterfall(chosen(read_spans(TwinPaths.default()), asked))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("SPAN", "SERVICE"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("MS", justify="right")
+    table.add_column("", no_wrap=True)
+    for line in lines:
+        name = "  " * line.depth + shown_name(line.span)
+        table.add_row(name, line.span["service"], f"{line.milliseconds:.1f}", _bar(line))
+    console.print(f"trace {lines[0].span['trace']}")
+    console.print(table)
