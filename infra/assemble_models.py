@@ -18,7 +18,7 @@ from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from infra.assemble import class_names, location, rungs
 from infra.canary import VersionedModel, served_name, version_name
-from infra.capacity import uses_tpu
+from infra.capacity import prefill_capacity, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Model, Platform
 from workloads.model_server import ModelServer, ModelServerArgs
@@ -112,6 +112,22 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         args["trace_percent"] = platform.monitoring.traces.sample_percent
     if model.disk is not None:
         args["weights_claim"] = claim_name(name)
+    if model.disaggregated is not None:
+        args["role"] = "decode"
+    return args
+
+
+def prefill_args(platform: Platform, name: str, region: str) -> ModelServerArgs | None:
+    """Return the arguments of the servers that compute a model's prompts, where it has them."""
+    model = platform.models[name]
+    capacity = prefill_capacity(model)
+    if model.disaggregated is None or capacity is None:
+        return None
+    args = server_args(platform, name, region)
+    args["compute_classes"] = class_names(platform, capacity, region)
+    args["replicas"] = model.disaggregated.prefill.replicas.min
+    args["role"] = "prefill"
+    args["rungs"] = rungs(platform, capacity, region)
     return args
 
 
@@ -146,13 +162,41 @@ def scaling_args(
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             target_name=deployment,
         )
+        if model.disaggregated is not None:
+            made[deployment]["signals"] = ["kv-cache"]
     return made
 
 
-def monitoring_args(platform: Platform, name: str, server: ModelServer) -> MonitoringArgs:
-    """Return the arguments of a model's scraping and series."""
+def prefill_scaling_args(
+    platform: Platform, name: str, deployments: dict[str, str]
+) -> dict[str, AutoscalingArgs]:
+    """Return the arguments of the autoscalers of prefill replicas: prompts wait in their queue."""
+    model = platform.models[name]
+    if model.disaggregated is None:
+        return {}
+    replicas = model.disaggregated.prefill.replicas
+    return {
+        deployment: AutoscalingArgs(
+            max_replicas=replicas.max,
+            min_replicas=replicas.min,
+            model=object_name(name),
+            namespace=NAMESPACE,
+            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
+            signals=["queue"],
+            target_name=deployment,
+        )
+        for deployment in deployments.values()
+    }
+
+
+def monitoring_args(
+    platform: Platform, name: str, server: ModelServer, *others: ModelServer
+) -> MonitoringArgs:
+    """Return the arguments of a model's scraping and series, over all its servers."""
     args = MonitoringArgs(
-        deployments=list(server.deployments.values()),
+        deployments=[
+            deployment for each in (server, *others) for deployment in each.deployments.values()
+        ],
         interval_seconds=platform.monitoring.scrape_seconds,
         model=object_name(name),
         namespace=NAMESPACE,
@@ -215,4 +259,6 @@ def _routed(platform: Platform, name: str, servers: dict[str, ModelServer]) -> R
             selector=servers[second].labels,
             version=model.canary.version,
         )
+    if model.disaggregated is not None:
+        args["prefill_threshold_tokens"] = model.disaggregated.threshold_tokens
     return args

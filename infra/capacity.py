@@ -57,8 +57,18 @@ def regions_using(platform: Platform, capacity: str) -> tuple[str, ...]:
     return tuple(
         region
         for region in platform.regions
-        if any(model.capacity == capacity for model in platform.models_in(region).values())
+        if any(
+            capacity in (model.capacity, prefill_capacity(model))
+            for model in platform.models_in(region).values()
+        )
     )
+
+
+def prefill_capacity(model: Model) -> str | None:
+    """Return the capacity of a model's prefill replicas, where it has them."""
+    if model.disaggregated is None:
+        return None
+    return model.disaggregated.prefill.capacity or model.capacity
 
 
 def uses_tpu(platform: Platform, model: Model, region: str) -> bool:

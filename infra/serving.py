@@ -47,7 +47,24 @@ def serve(
     scaling = assemble_models.scaling_args(platform, name, region, server.deployments)
     for deployment, args in scaling.items():
         Autoscaling(f"{region}-{deployment}-scaling", args, behind)
-    Monitoring(
-        f"{logical}-monitoring", assemble_models.monitoring_args(platform, name, server), behind
-    )
+    wait = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
+    others = _serve_prefill(platform, name, region, wait)
+    behind = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=others))
+    monitoring = assemble_models.monitoring_args(platform, name, server, *others)
+    Monitoring(f"{logical}-monitoring", monitoring, behind)
     return server
+
+
+def _serve_prefill(
+    platform: Platform, name: str, region: str, opts: pulumi.ResourceOptions
+) -> list[ModelServer]:
+    """Serve the prompts of a model apart from its answers, where it asks for that."""
+    args = assemble_models.prefill_args(platform, name, region)
+    if args is None:
+        return []
+    server = ModelServer(f"{region}-{object_name(name)}-prefill", args, opts)
+    behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
+    scaling = assemble_models.prefill_scaling_args(platform, name, server.deployments)
+    for deployment, scaled in scaling.items():
+        Autoscaling(f"{region}-{deployment}-scaling", scaled, behind)
+    return [server]

@@ -18,6 +18,7 @@ import typer
 import yaml
 
 from infra.growth import stack_with_models
+from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
@@ -39,6 +40,7 @@ class Subject(StrEnum):
     GROWTH = "growth"
     SCALE = "scale"
     SETUP = "setup"
+    DISAGG = "disagg"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -152,11 +154,20 @@ def bench_setup(_engine: Engine, _runs: int) -> list[Row]:
     return rows
 
 
+def bench_disagg(_engine: Engine, _runs: int) -> list[Row]:
+    """Simulate prompts apart from answers beside whole replicas: the same result each run."""
+    rows = bench_disagg_rows()
+    for row in rows:
+        console.print(row)
+    return rows
+
+
 _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.PREVIEW: bench_preview,
     Subject.GROWTH: bench_growth,
     Subject.SCALE: bench_scale,
     Subject.SETUP: bench_setup,
+    Subject.DISAGG: bench_disagg,
 }
 
 

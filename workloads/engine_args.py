@@ -41,6 +41,9 @@ class Engine:
     quantization: str | None = None
     collector: str | None = None
     """Where spans go, over OTLP."""
+    port: int = PORT
+    kv_transfer: str | None = None
+    """The whole flag of a prefill or decode replica."""
 
 
 def vllm_args(engine: Engine) -> list[str]:
@@ -55,7 +58,7 @@ def vllm_args(engine: Engine) -> list[str]:
     args = [
         f"--model={engine.source}",
         f"--served-model-name={engine.served_name}",
-        f"--port={PORT}",
+        f"--port={engine.port}",
         f"--tensor-parallel-size={engine.tensor_parallel}",
         f"--max-model-len={engine.context_tokens}",
         f"--gpu-memory-utilization={UTILISATION}",
@@ -78,6 +81,8 @@ def vllm_args(engine: Engine) -> list[str]:
     ):
         if value is not None:
             args.append(f"{flag}={value}")
+    if engine.kv_transfer is not None:
+        args.append(engine.kv_transfer)
     return args + _adapter_args(engine)
 
 

@@ -11,11 +11,13 @@ from gke_inference.fit import check_fit, weights_gib
 from gke_inference.manifests import Manifest, manifest
 from gke_inference.rungs import Rung
 from gke_inference.tracing import COLLECTOR, sampling_environment
+from workloads.disaggregation import ROLES, transfer_flag, unfit
+from workloads.disaggregation import port as engine_port
 from workloads.dual_container import dual_container_pod
 from workloads.engine_args import Engine, vllm_args
 from workloads.hardware import Hardware, hardware
 from workloads.invariants import broken
-from workloads.pod_spec import HARDWARE_LABEL, MODEL_LABEL, Pod, engine_pod
+from workloads.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from workloads.weights import Storage, bucket_path, storage
 
 FORMS = ("dual-container", "paired", "single")
@@ -44,6 +46,8 @@ class ModelPlan:
         """Deployment name by kind of hardware, or one under `any`."""
         if self.form == "dual-container":
             return {"any": self.model}
+        if self.pod.role is not None:
+            return dict.fromkeys(self.nodes, f"{self.model}-{self.pod.role}")
         return {kind: f"{self.model}-{kind}" for kind in self.nodes}
 
     @property
@@ -67,6 +71,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         for name, uri in sorted(args.get("adapters", {}).items())
     }
     size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
+    role = _role(args, form, task, rungs)
     for rung in rungs:
         reason = check_fit(rung, size_gib)
         if reason is not None:
@@ -100,6 +105,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
                 "longest_request_seconds", args.get("longest_request_seconds", 300), 1, 3600
             ),
             model=args["model"],
+            role=role,
             service_account=args["service_account"],
         ),
         replicas=_replicas(args, form, list(nodes)),
@@ -128,13 +134,16 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
 
 
 def disruption_budget(plan: ModelPlan) -> Manifest:
-    """Returns the PodDisruptionBudget: one replica at a time, over all hardware of the model."""
+    """Returns the PodDisruptionBudget: one replica at a time, over all hardware of the model.
+
+    Prefill and decode replicas have one each: losing one of both at a time is what they are for.
+    """
     return manifest(
         "pod_disruption_budget",
-        plan.model,
+        plan.model if plan.pod.role is None else f"{plan.model}-{plan.pod.role}",
         plan.namespace,
-        labels=plan.pod.labels,
-        spec={"maxUnavailable": 1, "selector": {"matchLabels": plan.pod.labels}},
+        labels=plan.pod.own_labels,
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": plan.pod.own_labels}},
     )
 
 
@@ -166,7 +175,7 @@ def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
         spec={
             "progressDeadlineSeconds": _ROLLOUT_SECONDS,
             "replicas": plan.replicas[kind],
-            "selector": {"matchLabels": {MODEL_LABEL: plan.model, HARDWARE_LABEL: kind}},
+            "selector": {"matchLabels": {**plan.pod.own_labels, HARDWARE_LABEL: kind}},
             "strategy": {
                 "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable},
                 "type": "RollingUpdate",
@@ -187,6 +196,23 @@ def _form(args: Mapping[str, Any], rungs: list[Rung]) -> str:
     if form == "dual-container" and len(kinds) != 2:
         raise ValueError(f"form: must have TPU and GPU rungs for 'dual-container', got {kinds[0]}")
     return form
+
+
+def _role(args: Mapping[str, Any], form: str, task: str, rungs: list[Rung]) -> str | None:
+    role = args.get("role")
+    if role is None:
+        return None
+    _one_of("role", role, ROLES)
+    if form != "single":
+        raise ValueError(f"role: must be left out in form {form!r}, got {role!r}")
+    if task != "generate":
+        raise ValueError(f"role: must be left out for task {task!r}, got {role!r}")
+    for rung in rungs:
+        if (reason := unfit(rung)) is not None:
+            raise ValueError(f"role: must have rungs that move KV cache; {rung.label} {reason}")
+    if len({rung.accelerator for rung in rungs}) > 1:
+        raise ValueError(f"role: must have rungs of one accelerator, got {role!r} with several")
+    return role
 
 
 def _nodes(args: Mapping[str, Any], form: str, rungs: list[Rung]) -> dict[str, Hardware]:
@@ -216,7 +242,9 @@ def _engine(
         context_tokens=_within("context_tokens", args["context_tokens"], 1, 10_000_000),
         kind=kind,
         kv_cache_dtype=args.get("kv_cache_dtype"),
+        kv_transfer=None if args.get("role") is None else transfer_flag(node.rungs[0].accelerator),
         max_batch=number("max_batch"),
+        port=engine_port(args.get("role")),
         quantization=args.get("quantization"),
         served_name=served,
         source=files.source,

@@ -49,6 +49,9 @@ class ModelServerArgs(TypedDict):
     """Most requests computed at once. Default: the engine's."""
     quantization: NotRequired[str]
     """How the weights are quantized, such as `fp8`. Default: as the model says."""
+    role: NotRequired[str]
+    """`prefill` or `decode`: one half of a model whose prompts are computed apart from its answers.
+    Two servers of one `model` with one role each belong together. Default: both in one replica."""
     served_name: NotRequired[str]
     """Name clients use. Default: `model`."""
     standby_replicas: NotRequired[int]

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from gke_inference.accelerators import catalogue_taints
 from gke_inference.manifests import Manifest
 from gke_inference.versions import image
+from workloads.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
+from workloads.disaggregation import environment as transfer_environment
+from workloads.disaggregation import port as engine_port
 from workloads.engine_args import COMMAND, PORT
 from workloads.hardware import Hardware
 from workloads.weights import Storage
@@ -50,11 +53,23 @@ class Pod:
     longest_request_seconds: int
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Variables of every engine container."""
+    role: str | None = None
+    """`prefill` or `decode`, where the two are apart."""
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels an InferencePool selects, whatever the hardware."""
+        """The labels an InferencePool selects, whatever hardware or role."""
         return {MODEL_LABEL: self.model}
+
+    @property
+    def own_labels(self) -> dict[str, str]:
+        """The labels of the pods of this role."""
+        return {**self.labels, **({ROLE_LABEL: self.role} if self.role else {})}
+
+    @property
+    def settle_seconds(self) -> int:
+        """How long a pod that must go waits before it looks whether it is idle."""
+        return SETTLE_SECONDS if self.role == "decode" else _SETTLE_SECONDS
 
 
 def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Manifest:
@@ -77,6 +92,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
         "spec": {
             **pod_head(pod, node.compute_class),
             "containers": [container],
+            **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": _pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
             "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.tensor_parallel)],
@@ -90,20 +106,28 @@ def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Ma
     return {
         "args": args,
         "command": list(COMMAND),
-        "env": [{"name": key, "value": value} for key, value in sorted(environment.items())],
+        "env": [
+            *({"name": key, "value": value} for key, value in sorted(environment.items())),
+            *(transfer_environment() if pod.role else ()),
+        ],
         "image": image(f"vllm_{kind}").reference,
         "lifecycle": {"preStop": {"exec": {"command": ["python3", "-c", _drain(pod)]}}},
         "name": "vllm",
-        "ports": [{"containerPort": PORT, "name": "http"}],
+        "ports": [
+            {
+                "containerPort": engine_port(pod.role),
+                "name": "engine" if pod.role == "decode" else "http",
+            }
+        ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
-        **probes(),
+        **probes(engine_port(pod.role)),
     }
 
 
-def probes() -> Manifest:
+def probes(port: int = PORT) -> Manifest:
     """Returns the three probes: starting may take half an hour, serving may not pause."""
-    check = {"httpGet": {"path": "/health", "port": PORT}}
+    check = {"httpGet": {"path": "/health", "port": port}}
     return {
         "livenessProbe": {
             **check,
@@ -132,12 +156,12 @@ def pod_head(pod: Pod, compute_class: str) -> Manifest:
         "automountServiceAccountToken": False,
         "nodeSelector": {"cloud.google.com/compute-class": compute_class},
         "serviceAccountName": pod.service_account,
-        "terminationGracePeriodSeconds": _SETTLE_SECONDS
+        "terminationGracePeriodSeconds": pod.settle_seconds
         + pod.longest_request_seconds
         + _AFTER_DRAIN_SECONDS,
         "topologySpreadConstraints": [
             {
-                "labelSelector": {"matchLabels": pod.labels},
+                "labelSelector": {"matchLabels": pod.own_labels},
                 "maxSkew": 1,
                 "topologyKey": "topology.kubernetes.io/zone",
                 "whenUnsatisfiable": "ScheduleAnyway",
@@ -149,7 +173,7 @@ def pod_head(pod: Pod, compute_class: str) -> Manifest:
 def template_labels(pod: Pod, hardware: str) -> dict[str, str]:
     """Returns the labels of a pod: those of the model, and which hardware it is for."""
     return {
-        **pod.labels,
+        **pod.own_labels,
         HARDWARE_LABEL: hardware,
         "app.kubernetes.io/component": "model-server",
         "app.kubernetes.io/managed-by": "gke-inference",
@@ -226,4 +250,8 @@ def _scratch_mounts(kind: str) -> list[Manifest]:
 
 
 def _drain(pod: Pod) -> str:
-    return DRAIN.format(longest=pod.longest_request_seconds, port=PORT, settle=_SETTLE_SECONDS)
+    return DRAIN.format(
+        longest=pod.longest_request_seconds,
+        port=engine_port(pod.role),
+        settle=pod.settle_seconds,
+    )

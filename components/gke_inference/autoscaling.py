@@ -14,6 +14,7 @@ from .inputs import camel, one_of, under, whole
 from .manifests import Manifest, labels_for, manifest, register
 from .versions import api
 
+_SIGNALS = ("queue", "kv-cache")
 _TARGETS = {"Deployment": "deployment", "LeaderWorkerSet": "leader_worker_set"}
 
 
@@ -46,6 +47,9 @@ class AutoscalingArgs(TypedDict):
     scale_in_delay_seconds: NotRequired[int]
     """How long less load must last before a replica goes, 0 to 3600. Default 300, as a replica
     costs minutes to start."""
+    signals: NotRequired[list[str]]
+    """What the replicas follow, of `queue` and `kv-cache`. Default both; of a model whose prompts
+    are computed apart, prefill follows its queue and decode its KV cache."""
     target_kind: NotRequired[str]
     """`Deployment` (default) or `LeaderWorkerSet`."""
 
@@ -75,10 +79,12 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     """Returns the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
     kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
-    metrics = [
-        _per_pod(QUEUE_LENGTH, str(int(args.get("queue_depth", 5)))),
-        _per_pod(KV_CACHE_USE, f"{kv_cache_thousandths}m"),
-    ]
+    signals = {
+        "queue": _per_pod(QUEUE_LENGTH, str(int(args.get("queue_depth", 5)))),
+        "kv-cache": _per_pod(KV_CACHE_USE, f"{kv_cache_thousandths}m"),
+    }
+    followed = args.get("signals", _SIGNALS)
+    metrics = [metric for signal, metric in signals.items() if signal in followed]
     if args.get("fills_unplaced", False):
         metrics.insert(0, _unplaced(args))
     return manifest(
@@ -164,6 +170,11 @@ def _check(args: AutoscalingArgs) -> None:
             raise pulumi.InputPropertyError(
                 camel(field), "must be set with fillsUnplaced, got none"
             )
+    signals = list(args.get("signals", _SIGNALS))
+    if not signals or not set(signals) <= set(_SIGNALS):
+        raise pulumi.InputPropertyError(
+            "signals", f"must have one or both of {', '.join(_SIGNALS)}, got {signals}"
+        )
     one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
     whole(args, "kv_cache_percent", 80, least=10, most=95)
     whole(args, "queue_depth", 5, least=1, most=10_000)

@@ -63,6 +63,11 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     _within(f"{where}.targetPort", int(args["target_port"]), 1, 65_535)
     _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, _MAX_TIMEOUT_SECONDS)
     _within(f"{where}.priority", int(args.get("priority", 10)), 0, 1_000_000)
+    threshold = args.get("prefill_threshold_tokens")
+    if threshold is not None:
+        _within(f"{where}.prefillThresholdTokens", int(threshold), 0, 10_000_000)
+        if task != "generate":
+            _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got {task!r}")
     if not args["selector"]:
         _refuse(f"{where}.selector", "must have at least one label, got none")
     model = RoutedModel(
@@ -74,6 +79,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         priority=int(args.get("priority", 10)),
         selector=dict(args["selector"]),
         target_port=int(args["target_port"]),
+        threshold_tokens=None if threshold is None else int(threshold),
         timeout_seconds=int(args["timeout_seconds"]),
     )
     for name in model.served_names:

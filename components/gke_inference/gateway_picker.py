@@ -9,6 +9,7 @@ request to the best. Flags, ports, RBAC and plugin names: gateway-api-inference-
 import yaml
 
 from .engine_metrics import CACHE_INFO, KV_CACHE_USE, LORA_INFO, QUEUE_LENGTH
+from .gateway_picker_roles import PICKER_IMAGE, roles_config
 from .manifests import (
     HARDENED_CONTAINER,
     NAME_LABEL,
@@ -71,15 +72,25 @@ def picker_config(*, has_adapters: bool) -> str:
 
 
 def picker_objects(
-    name: str, namespace: str, pool: str, *, has_adapters: bool, replicas: int
+    name: str,
+    namespace: str,
+    pool: str,
+    *,
+    has_adapters: bool,
+    replicas: int,
+    threshold_tokens: int | None = None,
 ) -> list[Manifest]:
     """Returns ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
 
     With more than one replica one is active and the others wait: they elect a leader and only the
     leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it.
+    With `threshold_tokens` it is llm-d's picker, for a pool of prefill and decode replicas.
     """
     labels = labels_for(name, _COMPONENT)
     files = {CONFIG_FILE: picker_config(has_adapters=has_adapters)}
+    picker = "endpoint_picker"
+    if threshold_tokens is not None:
+        files, picker = {CONFIG_FILE: roles_config(threshold_tokens)}, PICKER_IMAGE
     is_highly_available = replicas > 1
     return [
         manifest("service_account", name, namespace, labels=labels),
@@ -90,7 +101,7 @@ def picker_objects(
             name,
             namespace,
             _COMPONENT,
-            _pod(name, namespace, pool, is_highly_available),
+            _pod(name, namespace, pool, picker, is_highly_available=is_highly_available),
             replicas,
             annotations={"pulumi.com/skipAwait": "true"} if is_highly_available else None,
             files=files,
@@ -144,7 +155,9 @@ def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list
     return args
 
 
-def _pod(name: str, namespace: str, pool: str, is_highly_available: bool) -> Manifest:
+def _pod(
+    name: str, namespace: str, pool: str, picker: str, *, is_highly_available: bool
+) -> Manifest:
     liveness, readiness = ("inference-extension", "inference-extension")
     if is_highly_available:
         liveness, readiness = ("liveness", "readiness")
@@ -156,7 +169,7 @@ def _pod(name: str, namespace: str, pool: str, is_highly_available: bool) -> Man
                     _field("NAMESPACE", "metadata.namespace"),
                     _field("POD_NAME", "metadata.name"),
                 ],
-                "image": image("endpoint_picker").reference,
+                "image": image(picker).reference,
                 "livenessProbe": {
                     "grpc": {"port": HEALTH_PORT, "service": liveness},
                     "initialDelaySeconds": 5,

@@ -42,6 +42,8 @@ class RoutedModel:
     priority: int = 10
     is_picked: bool = True
     canary: RoutedCanary | None = None
+    threshold_tokens: int | None = None
+    """Of a pool with prefill and decode replicas."""
 
     @property
     def served_names(self) -> tuple[str, ...]:

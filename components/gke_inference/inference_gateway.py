@@ -48,6 +48,11 @@ class RoutedModelArgs(TypedDict):
     """LoRA adapters clients may name instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
     """A second version that takes a share of the requests for the model and its adapters."""
+    prefill_threshold_tokens: NotRequired[int]
+    """The pool has prefill and decode replicas, told apart by the label `llm-d.ai/role`: prompts
+    with as many tokens that are in no cache go through a prefill replica; 0 sends every prompt.
+    Such a pool is closed while its picker is away, whatever `pickerFailure` says: the picker is
+    what keeps clients from choosing the address that a side-car calls."""
     priority: NotRequired[int]
     """Priority of the objective `POOL-interactive`, 0 or more. Default 10; `POOL-batch` has -1."""
     task: NotRequired[str]
@@ -220,7 +225,8 @@ class InferenceGateway(pulumi.ComponentResource):
     ) -> pulumi.Resource:
         """Builds one version of a model behind the load balancer: all but its routes."""
         namespace = args["namespace"]
-        mode = FAILURE_MODES[args.get("picker_failure", "open")]
+        is_closed = model.threshold_tokens is not None
+        mode = FAILURE_MODES["closed" if is_closed else args.get("picker_failure", "open")]
         pool = register(name, gateway_routes.pool(model, namespace, mode), self._opts)
         # A picker is ready only once it has seen its pool, and starts only where its kinds exist.
         after_pool = pulumi.ResourceOptions.merge(
@@ -233,6 +239,7 @@ class InferenceGateway(pulumi.ComponentResource):
                 model.pool_name,
                 has_adapters=bool(model.adapters),
                 replicas=int(args.get("picker_replicas", 1)),
+                threshold_tokens=model.threshold_tokens,
             ):
                 register(f"{name}-picker-{_role(obj)}", obj, after_pool)
         for obj in gateway_routes.objectives(model, namespace):

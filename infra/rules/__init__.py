@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from infra.problems import Problem
 from infra.rules.capacity import check_capacity
+from infra.rules.disaggregation import check_disaggregation
 from infra.rules.gateway import check_gateway
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
@@ -18,6 +19,7 @@ _CHECKS = (
     check_regions,
     check_capacity,
     check_models,
+    check_disaggregation,
     check_gateway,
     check_monitoring,
     check_storage,

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from infra.stack.disaggregation import Disaggregated
 from infra.stack.fields import ModelName, Name, RegionName, StackModel, Version, Weights, Zone
 
 
@@ -115,6 +116,8 @@ class Model(StackModel):
     """Precedence when the queues are full: the higher is served, the lower is shed."""
     timeout_seconds: int = Field(default=600, ge=1, le=3600)
     """Longest answer the gateway waits for."""
+    disaggregated: Disaggregated | None = None
+    """Computes long prompts on replicas of their own; `replicas` are then those that answer."""
     disk: Disk | None = None
     """Serves the weights from a Hyperdisk ML instead of the bucket."""
     canary: Canary | None = None

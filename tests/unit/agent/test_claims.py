@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from twin.gke.agent.claims import JQ, Kind, is_claimed, kind_of
+from twin.gke.agent.claims import JQ, Kind, is_claimed, kind_of, sidecars
 from twin.gke.agent.stages import STAGES, kwok_args
 
 
@@ -67,3 +67,18 @@ def test_kwok_is_given_every_stage():
         "pod-ready.yaml",
     ]
     assert all(file.exists() for file in files)
+
+
+def test_the_parts_of_disaggregated_serving_are_told_apart():
+    picker = {"name": "epp", "image": "ghcr.io/llm-d/llm-d-inference-scheduler:v0.4.0"}
+    sidecar = {
+        "name": "routing-proxy",
+        "image": "ghcr.io/llm-d/llm-d-routing-sidecar:v0.8.0",
+        "restartPolicy": "Always",
+    }
+    once = {**sidecar, "restartPolicy": "Never"}
+    assert kind_of(picker) is Kind.PD_PICKER
+    assert kind_of(sidecar) is Kind.SIDECAR
+    pod = {"spec": {"containers": [picker], "initContainers": [sidecar, once]}}
+    assert is_claimed(pod)
+    assert sidecars(pod) == [sidecar]

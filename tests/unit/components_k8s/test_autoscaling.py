@@ -118,3 +118,15 @@ def test_a_standby_must_say_whose_unplaced_replicas_it_fills(recorder, field):
     del arguments[field]
     with pytest.raises(pulumi.InputPropertyError, match="must be set with fillsUnplaced"):
         spec_of(recorder, arguments)
+
+
+@pytest.mark.parametrize(("signal", "metric"), [("queue", QUEUE), ("kv-cache", KV_CACHE)])
+def test_a_role_follows_its_own_signal_alone(recorder, signal, metric):
+    spec = spec_of(recorder, {**args(), "signals": [signal]})
+    assert [each["pods"]["metric"]["name"] for each in spec["metrics"]] == [metric]
+
+
+@pytest.mark.parametrize("signals", [[], ["cpu"], ["queue", "cpu"]])
+def test_a_signal_nobody_knows_is_refused(recorder, signals):
+    with pytest.raises(pulumi.InputPropertyError, match="one or both of queue, kv-cache"):
+        spec_of(recorder, {**args(), "signals": signals})

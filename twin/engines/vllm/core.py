@@ -99,6 +99,7 @@ class EngineCore:
         self._ends = 0.0
         self._idle_since = 0.0
         self._news: dict[Request, None] = {}
+        self._to_load: list[Request] = []
 
     @property
     def unfinished(self) -> int:
@@ -139,6 +140,41 @@ class EngineCore:
         self.scheduler.remove(request, FinishReason.ABORT)
         self.metrics.finished(request, now)
         self._news[request] = None
+        if self._step is None:
+            self._idle_since = max(now, self._idle_since)
+
+    def loads(self) -> list[Request]:
+        """Return the requests since the last call whose KV is to be read from another engine."""
+        found, self._to_load = self._to_load, []
+        return found
+
+    def loaded(self, request: Request, now: float) -> None:
+        """Go on with a request whose KV has been read; nothing happens where it has ended."""
+        self._interrupt(now)
+        if request.finished is None:
+            self.scheduler.loaded(request)
+
+    def not_loaded(self, request: Request, now: float, *, recompute: bool) -> None:
+        """Compute a prompt whose KV could not be read, or end the request with an error."""
+        self._interrupt(now)
+        if request.finished is not None:
+            return
+        if recompute:
+            self.scheduler.not_loaded(request)
+            return
+        self.scheduler.remove(request, FinishReason.ERROR)
+        self.metrics.finished(request, now)
+        self._news[request] = None
+
+    def release(self, request: Request, now: float) -> None:
+        """Free the blocks that a finished request kept for another engine."""
+        self._interrupt(now)
+        self.scheduler.release(request)
+
+    def _interrupt(self, now: float) -> None:
+        """Decide anew from the end of the step that is under way."""
+        self.advance(now)
+        self._cut()
         if self._step is None:
             self._idle_since = max(now, self._idle_since)
 
@@ -184,6 +220,7 @@ class EngineCore:
                 self._reserve(self._run, 0)
                 return True
         step = self.scheduler.schedule()
+        self._to_load += step.loads
         if not step.work and not step.preempted:
             return False
         for request in step.admitted:
@@ -222,7 +259,8 @@ class EngineCore:
         scheduler = self.scheduler
         running = scheduler.running
         full = len(running) >= scheduler.max_sequences
-        if not running or (scheduler.waiting and not full) or len(running) > scheduler.max_tokens:
+        waits = any(not request.loading for request in scheduler.waiting)
+        if not running or (waits and not full) or len(running) > scheduler.max_tokens:
             return None
         size = scheduler.cache.block_size
         steps = scheduler.cache.free_blocks // len(running) * size

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 import sys
 from collections.abc import AsyncGenerator, Sequence
 
@@ -9,10 +10,12 @@ from twin.engines.vllm.adapters import AdapterSlots
 from twin.engines.vllm.clock import Clock, WallClock
 from twin.engines.vllm.core import EngineCore
 from twin.engines.vllm.kv_cache import salt_of
-from twin.engines.vllm.request import Request
+from twin.engines.vllm.kv_transfer import KvTransfer, Peers, TransferError, spawn
+from twin.engines.vllm.request import FinishReason, RemoteKv, Request
 from twin.engines.vllm.settings import Deployment
 
 __all__ = ["AdapterSlots", "Clock", "Engine", "EngineBusyError", "WallClock"]
+_log = logging.getLogger("vllm")
 _AT_THE_END = sys.maxsize
 
 
@@ -26,9 +29,12 @@ class Engine:
     Args:
         deployment: what it serves, on what.
         clock: its time.
+        peers: the way to engines that prefill for it.
     """
 
-    def __init__(self, deployment: Deployment, clock: Clock | None = None) -> None:
+    def __init__(
+        self, deployment: Deployment, clock: Clock | None = None, peers: Peers | None = None
+    ) -> None:
         self.deployment = deployment
         self.clock: Clock = clock or WallClock()
         self.core = EngineCore(deployment)
@@ -36,6 +42,8 @@ class Engine:
         self.scheduler = self.core.scheduler
         self.metrics = self.core.metrics
         self.adapters = self.core.adapters
+        self.kv = KvTransfer(deployment, peers)
+        self._loads: set[asyncio.Task[None]] = set()
         self._interval: int = deployment.flags.stream_interval or 1
         self._changed = asyncio.Event()
         self._waiting: dict[Request, asyncio.Event] = {}
@@ -56,6 +64,8 @@ class Engine:
         priority: int = 0,
         pooling: bool = False,
         stream: bool = True,
+        remote: RemoteKv | None = None,
+        keeps_kv: bool = False,
     ) -> Request:
         """Queue a request.
 
@@ -66,6 +76,8 @@ class Engine:
             adapter: LoRA adapter.
             priority: lower goes first under `--scheduling-policy priority`.
             pooling: answered with a vector.
+            remote: where the KV of the prompt is, if another engine computed it.
+            keeps_kv: whether its blocks outlive it, for another engine to read.
             stream: whether `results` tells of every `--stream-interval` tokens, or of the end only.
 
         Raises:
@@ -85,6 +97,8 @@ class Engine:
             output=output,
             block_salt=salt_of(adapter),
             tell_at=1 if stream else _AT_THE_END,
+            remote=remote,
+            keeps_kv=keeps_kv,
         )
         self._waiting[request] = asyncio.Event()
         self.core.submit(request, now)
@@ -157,6 +171,8 @@ class Engine:
             self._changed.clear()
             self._catch_up(self.clock.now())
             moment = self.core.next_event()
+            if loads := self.core.loads():
+                self._read(loads)
             if moment is None:
                 await self._changed.wait()
             else:
@@ -165,10 +181,48 @@ class Engine:
     def _catch_up(self, now: float) -> None:
         """Compute what is past and wake those it concerns."""
         self.core.advance(now)
+        self._read(self.core.loads())
         for request in self.core.news():
+            if request.keeps_kv and request.finished is FinishReason.LENGTH:
+                self._keep(request, now)
             news = self._waiting.get(request)
             if news is None:
                 continue
             if request.tell_at != _AT_THE_END:
                 request.tell_at = request.generated + self._interval
             news.set()
+
+    def _read(self, requests: list[Request]) -> None:
+        for request in requests:
+            spawn(self._loads, self._load(request))
+
+    async def _load(self, request: Request) -> None:
+        """Read a prompt's KV from the engine that computed it, beside the steps."""
+        remote, started = request.remote, self.clock.now()
+        if remote is None:
+            return
+        size = self.kv.bytes_of(len(request.prompt) - request.computed)
+        try:
+            chips = await self.kv.peers.call(remote, "read")
+            await self.clock.sleep_until(self.kv.arrival(size, self.clock.now(), chips))
+            await self.kv.peers.call(remote, "done")
+        except TransferError as error:
+            _log.warning("KV transfer failed: %s", error)
+            self.metrics.kv_failed()
+            self.core.not_loaded(request, self.clock.now(), recompute=self.kv.recomputes)
+        else:
+            self.metrics.kv_read(self.clock.now() - started, size)
+            self.core.loaded(request, self.clock.now())
+        self._changed.set()
+
+    def release(self, request: Request) -> None:
+        """Free the blocks that were kept for another engine, which has read them."""
+        self.kv.let_go(request)
+        self.core.release(request, self.clock.now())
+        self._changed.set()
+
+    def _keep(self, request: Request, now: float) -> None:
+        lost = self.kv.keep(request, now)
+        for forgotten in lost:
+            self.core.release(forgotten, now)
+        self.metrics.kv_expired(len(lost))

@@ -49,6 +49,7 @@ class Generation:
         if self._engine.deployment.pooling:
             raise ApiError(400, "The model does not support Completions API")
         ask = protocol.read_ask(body, model, self._longest, chat=chat)
+        remote, keeps_kv = self._engine.kv.wish(body.get("kv_transfer_params"))
         try:
             request = self._engine.submit(
                 ask.prompt,
@@ -57,6 +58,8 @@ class Generation:
                 adapter=adapter,
                 priority=ask.priority,
                 stream=ask.stream,
+                remote=remote,
+                keeps_kv=keeps_kv,
             )
         except EngineBusyError as error:
             raise ApiError(503, str(error)) from error
@@ -67,10 +70,13 @@ class Generation:
         async for _ in self._engine.results(request):
             pass
         self._tracer.tell(request)
+        if request.finished is FinishReason.ERROR:
+            raise ApiError(500, "Internal server error")
         reason = (request.finished or FinishReason.ABORT).value
-        return web.json_response(
-            answer.whole(request.generated, reason, request.cached_tokens), headers=self._headers
-        )
+        whole = answer.whole(request.generated, reason, request.cached_tokens)
+        if keeps_kv:
+            whole["kv_transfer_params"] = self._engine.kv.answer(request)
+        return web.json_response(whole, headers=self._headers)
 
     async def _stream(
         self, http: web.Request, request: Request, answer: protocol.Answer

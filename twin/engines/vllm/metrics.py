@@ -14,6 +14,7 @@ from typing import Any
 from twin.engines.vllm.cost import CostModel, StepLoad
 from twin.engines.vllm.exposition import Metric
 from twin.engines.vllm.flags import DATA
+from twin.engines.vllm.kv_metrics import KvMetrics
 from twin.engines.vllm.request import FinishReason, Request
 from twin.engines.vllm.scheduler import Scheduler
 from twin.engines.vllm.settings import Deployment
@@ -60,6 +61,9 @@ class EngineMetrics:
         self._histograms(tokens)
         self._info()
         self._process()
+        self._kv: KvMetrics | None = None
+        if deployment.flags.kv_transfer_config:
+            self._kv = KvMetrics(self._metrics, self._series())
 
     def _make(self, name: str, buckets: tuple[float, ...] = (), *series: str) -> Metric:
         entry = catalogue()[name]
@@ -107,8 +111,8 @@ class EngineMetrics:
         self.preemptions = self._make("vllm:num_preemptions_total")
         self.prefix_queries = self._make("vllm:prefix_cache_queries_total")
         self.prefix_hits = self._make("vllm:prefix_cache_hits_total")
-        self._make("vllm:external_prefix_cache_queries_total")
-        self._make("vllm:external_prefix_cache_hits_total")
+        self.external_queries = self._make("vllm:external_prefix_cache_queries_total")
+        self.external_hits = self._make("vllm:external_prefix_cache_hits_total")
         self._make("vllm:mm_cache_queries_total")
         self._make("vllm:mm_cache_hits_total")
         self.rejections = self._make("vllm:admission_rejections_total")
@@ -176,6 +180,7 @@ class EngineMetrics:
             if full
             else 0
         )
+        deferred += sum(request.loading for request in scheduler.waiting)
         for reason, count in (("capacity", waiting - deferred), ("deferred", deferred)):
             self.waiting_by_reason.set(count, *self._values(self.waiting_by_reason, reason))
         self.kv_usage.set(scheduler.cache.usage, *series)
@@ -226,15 +231,18 @@ class EngineMetrics:
         series = self._series()
         request.first_token = now
         self.first_token.observe(now - request.arrival, *series)
-        computed = len(request.prompt) - request.cached_tokens
+        computed = len(request.prompt) - request.cached_tokens - request.loaded_tokens
         self.prompt_tokens.add(len(request.prompt), *series)
         for source, count in (
             ("local_compute", computed),
             ("local_cache_hit", request.cached_tokens),
+            ("external_kv_transfer", request.loaded_tokens),
         ):
             self.prompt_by_source.add(count, *self._values(self.prompt_by_source, source))
         self.prompt_cached.add(request.cached_tokens, *series)
         self.computed_tokens.observe(computed, *series)
+        self.external_queries.add(request.loaded_tokens, *series)
+        self.external_hits.add(request.loaded_tokens, *series)
 
     def finished(self, request: Request, now: float) -> None:
         """Book the end of a request."""
@@ -261,6 +269,21 @@ class EngineMetrics:
     def reject(self, reason: str) -> None:
         """Book a request turned away by a queue limit."""
         self.rejections.add(1, self._model, reason)
+
+    def kv_read(self, seconds: float, size: int) -> None:
+        """Book a prompt whose KV came from another engine."""
+        if self._kv is not None:
+            self._kv.read(seconds, size)
+
+    def kv_failed(self) -> None:
+        """Book a prompt whose KV could not be read."""
+        if self._kv is not None:
+            self._kv.failed()
+
+    def kv_expired(self, count: int) -> None:
+        """Book prompts that nobody read in time."""
+        if self._kv is not None:
+            self._kv.expired(count)
 
     def render(self) -> str:
         """Return all metrics in the text format."""

@@ -11,6 +11,16 @@ class FinishReason(enum.StrEnum):
     STOP = "stop"
     LENGTH = "length"
     ABORT = "abort"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class RemoteKv:
+    """The KV of a prompt on another engine, as `kv_transfer_params` names it."""
+
+    host: str
+    port: int
+    request_id: str
 
 
 @dataclass(eq=False)
@@ -32,6 +42,14 @@ class Request:
     block_salt: int = 0
     tell_at: int = 1
     """Tokens generated at which whoever waits for it is told; at its end it is told in any case."""
+    remote: RemoteKv | None = None
+    """Where another engine holds the KV of the prompt; None once it is here, or given up."""
+    keeps_kv: bool = False
+    """Its blocks outlive it, for another engine to read."""
+    loading: bool = False
+    """Its blocks are held and are being filled from the other engine."""
+    loaded_tokens: int = 0
+    """Prompt tokens whose KV came from another engine."""
 
     computed: int = 0
     """Tokens whose KV is in the cache, the cached prefix included."""

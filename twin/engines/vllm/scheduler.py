@@ -22,6 +22,8 @@ class Step:
     work: list[tuple[Request, int]] = field(default_factory=list[tuple[Request, int]])
     preempted: list[Request] = field(default_factory=list[Request])
     admitted: list[Request] = field(default_factory=list[Request])
+    loads: list[Request] = field(default_factory=list[Request])
+    """Requests whose KV is to be read from another engine; their blocks are held."""
     prefill_tokens: int = 0
     decode_tokens: int = 0
 
@@ -70,8 +72,31 @@ class Scheduler:
             self.running.remove(request)
         elif request in self.waiting:
             self.waiting.remove(request)
-        self._free(request)
+        if not (request.keeps_kv and reason is FinishReason.LENGTH):
+            self._free(request)
         request.finished = reason
+
+    def release(self, request: Request) -> None:
+        """Free the blocks that a finished request kept for another engine."""
+        self._free(request)
+
+    def loaded(self, request: Request) -> None:
+        """Take over the KV that was read: all of the prompt but its last token is computed."""
+        size = self.cache.block_size
+        request.loading = False
+        request.remote = None
+        request.loaded_tokens = len(request.prompt) - request.computed
+        request.computed = max(request.computed, len(request.prompt) - 1)
+        for index in range(request.published, min(request.computed // size, len(request.hashes))):
+            self.cache.publish(request.blocks[index], request.hashes[index])
+        request.published = request.computed // size
+
+    def not_loaded(self, request: Request) -> None:
+        """Compute the prompt here after all, as with `kv_load_failure_policy: recompute`."""
+        request.loading = False
+        request.remote = None
+        request.computed = 0
+        self._free(request)
 
     @property
     def adapters_running(self) -> list[str]:
@@ -145,6 +170,9 @@ class Scheduler:
         adapters = set(self.adapters_running)
         while self.waiting and self._budget(step) and len(self.running) < self.max_sequences:
             request = self.waiting[0]
+            if request.loading or (request.remote is not None and self._hold(request, step)):
+                skipped.append(self.waiting.popleft())
+                continue
             if request.adapter not in {None, *adapters} and len(adapters) >= self.max_adapters:
                 skipped.append(self.waiting.popleft())
                 continue
@@ -159,8 +187,28 @@ class Scheduler:
             self._record(step, request, tokens)
         self.waiting.extendleft(reversed(skipped))
 
+    def _hold(self, request: Request, step: Step) -> bool:
+        """Hold the blocks of a prompt that is read from another engine; False: no room yet."""
+        cached = self.cache.cached_prefix(request.hashes, len(request.prompt))
+        needed = self.cache.blocks_for(len(request.prompt)) - cached
+        if needed > self.cache.free_after_prefix(request.hashes, cached):
+            return False
+        request.blocks = self.cache.take_prefix(request.hashes, cached)
+        request.blocks += self.cache.allocate(needed) or []
+        request.cached_tokens = request.computed = cached * self.cache.block_size
+        request.published = cached
+        self.cache.stats.queries += len(request.prompt)
+        self.cache.stats.hits += request.computed
+        request.loading = True
+        step.loads.append(request)
+        return True
+
     def _admit(self, request: Request, budget: int) -> int:
         """Hold blocks for a waiting request; return the tokens it computes now, 0: no room."""
+        if request.remote is not None:
+            return 0
+        if request.blocks:  # they were filled from another engine
+            return request.length - request.computed
         cached = self.cache.cached_prefix(request.hashes, request.length)
         computed = cached * self.cache.block_size
         tokens = request.length - computed

@@ -158,6 +158,7 @@ class ApiServer:
         )
         await self._runner.setup()
         address = self._deployment.surroundings.address
+        await self._engine.kv.serve(address, self._engine.release)
         await web.TCPSite(self._runner, address, flags.port or 8000, backlog=2048).start()
 
     async def stop(self) -> None:
@@ -169,9 +170,11 @@ class ApiServer:
             self._engine.abort_all()
         if self._runner is not None:
             await self._runner.cleanup()
+        await self._engine.kv.close()
 
     async def kill(self) -> None:
         """End as a killed process does: open connections break and nobody gets an answer."""
+        await self._engine.kv.close()
         if self._runner is None:
             return
         for site in list(self._runner.sites):

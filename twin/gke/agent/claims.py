@@ -11,8 +11,10 @@ from twin.kube import JsonObject
 
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws)([:@][^/]*)?$"
+_PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
+_SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 JQ = (
-    f'.spec.containers[] | select((.image | test("{_ENGINE}|{_UPSTREAM}")) or '
+    f'.spec.containers[] | select((.image | test("{_ENGINE}|{_UPSTREAM}|{_PD_PICKER}")) or '
     '(.name == "catalogue" and (.image | test("nginx")))) | .name'
 )
 """Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
@@ -25,6 +27,10 @@ class Kind(enum.StrEnum):
     """The simulated vLLM."""
     PICKER = "epp"
     """The real endpoint picker."""
+    PD_PICKER = "pd-epp"
+    """The real endpoint picker with the plugins of prefill/decode disaggregation."""
+    SIDECAR = "routing-sidecar"
+    """A small program that keeps the protocol of llm-d's routing side-car."""
     ROUTER = "bbr"
     """The real body-based router."""
     OPERATOR = "lws"
@@ -43,9 +49,23 @@ def kind_of(container: JsonObject) -> Kind:
     match = re.search(_UPSTREAM, image)
     if match:
         return Kind(match.group(2))
+    if re.search(_PD_PICKER, image):
+        return Kind.PD_PICKER
+    if re.search(_SIDECAR, image):
+        return Kind.SIDECAR
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
     return Kind.IDLE
+
+
+def sidecars(pod: JsonObject) -> list[JsonObject]:
+    """Return the init containers that run beside the others and become processes."""
+    init: list[JsonObject] = pod["spec"].get("initContainers", [])
+    return [
+        container
+        for container in init
+        if container.get("restartPolicy") == "Always" and kind_of(container) is not Kind.IDLE
+    ]
 
 
 def is_claimed(pod: JsonObject) -> bool:

@@ -23,6 +23,7 @@ _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_
 # flag that moves each port, with the port it has by default
 _PORT_FLAGS = {
     Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
+    Kind.PD_PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
     Kind.ROUTER: {"grpc-port": 9004, "grpc-health-port": 9005, "metrics-port": 9090},
 }
 
@@ -68,6 +69,8 @@ def plan(container: JsonObject, place: Place) -> Launch:
         return _upstream(container, kind, place)
     if kind is Kind.OPERATOR:
         return _operator(container, place)
+    if kind is Kind.SIDECAR:
+        return _sidecar(container, place)
     if kind is Kind.CATALOGUE:
         return _catalogue(container, place)
     return Launch(Kind.IDLE)
@@ -179,6 +182,15 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
         ports,
         needs_kubeconfig=True,
+    )
+
+
+def _sidecar(container: JsonObject, place: Place) -> Launch:
+    given = [expand(part, place.variables) for part in container.get("args", [])]
+    return Launch(
+        Kind.SIDECAR,
+        [sys.executable, "-m", "twin.engines.routing_sidecar", *given],
+        {**_base(place), "GKE_INFERENCE_SIM_POD_IP": place.pod["status"]["podIP"]},
     )
 
 

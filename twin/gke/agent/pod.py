@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.gke.agent import hardware, lifecycle, podports, records, status
-from twin.gke.agent.claims import Kind, kind_of
+from twin.gke.agent.claims import Kind, kind_of, sidecars
 from twin.gke.agent.container import Container
 from twin.gke.agent.environment import ConfigError, Sources, variables
 from twin.gke.agent.identity import write_kubeconfig
@@ -147,7 +147,7 @@ class PodRunner:
             self._context.dir, self.namespace, self.name
         )
         out: list[Container] = []
-        for container in spec["containers"]:
+        for container in [*sidecars(self._pod), *spec["containers"]]:
             place = Place(
                 self._pod,
                 node,
@@ -287,7 +287,11 @@ class PodRunner:
         running = running or self._recorded()
         if running and not self._gone:
             self._hooks(grace)
-        records.end(running, 0.0 if self._gone else max(grace, 1.0))
+        last = {container["name"] for container in sidecars(self._pod)}
+        beside = [c.record for c in self._containers if c.record is not None and c.name in last]
+        seconds = 0.0 if self._gone else max(grace, 1.0)
+        records.end([record for record in running if record not in beside], seconds)
+        records.end(beside, seconds)  # side-cars go last: answers pass through them
         subject = f"{self.namespace}/{self.name}"
         if "engine.started" in self._announced:
             self._context.events.emit("engine.stopped", subject, f"{subject}: engine ended")

@@ -59,6 +59,8 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
     come in at once, and the later one must not win over what is running.
     """
     began = timestamp(started)
+    inits = {container["name"] for container in pod["spec"].get("initContainers", [])}
+    known = {container.name: container.status() for container in containers}
     address: str = pod["status"]["podIP"]
     initial: list[JsonObject] = [
         {
@@ -67,6 +69,7 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
             "imageID": container["image"],
             "restartCount": 0,
             **_initial_state(container, began),
+            **known.get(container["name"], {}),
         }
         for container in pod["spec"].get("initContainers", [])
     ]
@@ -76,7 +79,7 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
         "podIPs": [{"ip": address}, {"$patch": "replace"}],
         "startTime": began,
         "conditions": conditions(pod, containers, timestamp()),
-        "containerStatuses": [container.status() for container in containers],
+        "containerStatuses": [entry for name, entry in known.items() if name not in inits],
     }
     if initial:
         out["initContainerStatuses"] = initial

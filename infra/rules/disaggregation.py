@@ -1,0 +1,64 @@
+"""Rules about models whose prompts are computed apart: hardware that can, and one kind of it."""
+
+from collections.abc import Iterator
+
+from gke_inference.fit import check_fit, weights_gib
+from gke_inference.rungs import Rung, RungError
+from infra.capacity import checked_rungs, prefill_capacity
+from infra.problems import Problem, join, one_of
+from infra.stack import Form, Model, Platform, Task
+from workloads.disaggregation import unfit
+
+
+def check_disaggregation(platform: Platform) -> Iterator[Problem]:
+    """Yield what is wrong with the disaggregated models of a platform."""
+    for name, model in platform.models.items():
+        if model.disaggregated is None or model.capacity not in platform.capacity:
+            continue
+        where = join("models", name, "disaggregated")
+        yield from _check_model(platform, model, where)
+        capacity = prefill_capacity(model)
+        if capacity not in platform.capacity:
+            rule = one_of(str(capacity), platform.capacity)
+            yield Problem(join(where, "prefill", "capacity"), rule)
+            continue
+        yield from _check_rungs(platform, model, where)
+
+
+def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
+    if model.disaggregated is None:
+        return
+    if model.task is not Task.GENERATE:
+        message = "must be left out where task is embed: there is nothing to decode"
+        yield Problem(where, f"{message}, got it with {model.task.value!r}")
+    if platform.form_of(model) is not Form.SINGLE:
+        form = platform.form_of(model).value
+        yield Problem(where, f"must be left out in form {form!r}: a KV cache has one kind of chip")
+    if model.canary is not None:
+        yield Problem(where, "must be left out with 'canary': its second version has no prefill")
+    replicas = model.disaggregated.prefill.replicas
+    if replicas.min > replicas.max:
+        at = join(where, "prefill", "replicas", "min")
+        yield Problem(at, f"must be at most max ({replicas.max}), got {replicas.min}")
+
+
+def _check_rungs(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
+    weights = weights_gib(model.size.parameters_billion, model.size.bits)
+    for region in platform.regions_of(model):
+        found: dict[str, Rung] = {}
+        for capacity in (model.capacity, str(prefill_capacity(model))):
+            try:
+                rungs = checked_rungs(platform, capacity, region)
+            except RungError:
+                return  # check_capacity reports it
+            for at, rung in rungs.items():
+                place = join("capacity", capacity, "rungs", at)
+                reason = unfit(rung) or check_fit(rung, weights)
+                if reason is not None:
+                    yield Problem(where, f"needs rungs that move KV cache; {place}: it {reason}")
+                    return
+                found.setdefault(rung.accelerator, rung)
+        if len(found) > 1:
+            names = " and ".join(found)
+            yield Problem(where, f"needs one accelerator for both roles, got {names} in {region}")
+            return
