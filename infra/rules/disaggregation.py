@@ -16,13 +16,15 @@ def check_disaggregation(platform: Platform) -> Iterator[Problem]:
         if model.disaggregated is None or model.capacity not in platform.capacity:
             continue
         where = join("models", name, "disaggregated")
-        yield from _check_model(platform, model, where)
+        found = list(_check_model(platform, model, where))
+        yield from found
         capacity = prefill_capacity(model)
         if capacity not in platform.capacity:
             rule = one_of(str(capacity), platform.capacity)
             yield Problem(join(where, "prefill", "capacity"), rule)
             continue
-        yield from _check_rungs(platform, model, where)
+        if not found:
+            yield from _check_rungs(platform, model, where)
 
 
 def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
