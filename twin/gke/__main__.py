@@ -14,10 +14,9 @@ from twin.gke import bootstrap
 from twin.gke.agent import NodeAgent
 from twin.gke.autoscaler import Autoscaler
 from twin.gke.context import ClusterContext
-from twin.gke.custom_metrics import CustomMetrics
 from twin.gke.gateway import GatewayController
 from twin.gke.konnectivity import Konnectivity
-from twin.gke.metrics import ExternalMetrics
+from twin.gke.metrics import CustomMetrics, ExternalMetrics
 from twin.gke.monitoring import Monitoring
 from twin.gke.pools import PoolController
 from twin.gke.traces import Collector

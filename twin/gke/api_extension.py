@@ -19,8 +19,8 @@ _APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _REGISTER_SECONDS = 2.0
 _MANAGER = "pulumi-kubernetes"  # so that a program's own registration meets no other owner
 _VERSION_PARTS = 3  # apis, group, version
-Answer = Callable[[str, str], JsonObject | None]
-"""Called with (path, label selector); None means no such thing. May raise ValueError."""
+Answer = Callable[[str, dict[str, str]], JsonObject | None]
+"""Called with path and query; None means no such thing. May raise ValueError."""
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not isinstance(server, _Server):
             raise TypeError("served by another kind of server")
         url = urlsplit(self.path)
-        selector = parse_qs(url.query).get("labelSelector", [""])[0]
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
         try:
             found = (
                 server.discovery.get(url.path)
                 or other_version(server.discovery, url.path)
-                or server.answer(url.path, selector)
+                or server.answer(url.path, query)
             )
         except ValueError as error:
             self._refuse(400, "BadRequest", str(error))

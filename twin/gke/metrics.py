@@ -1,82 +1,178 @@
-"""external.metrics.k8s.io: recorded series of `Rules` objects, for the horizontal autoscaler.
+"""custom.metrics.k8s.io and external.metrics.k8s.io, answered out of the cluster's Prometheus.
 
-On GKE the series go through Managed Prometheus and Cloud Monitoring; the twin evaluates them when
-it is asked (`metrics_series.py` says which expressions it knows). A metric is asked for as
-`prometheus.googleapis.com|NAME|gauge` with a selector on `metric.labels.X`.
+This is what Google's adapter does with Cloud Monitoring: `metrics_query.py` has its questions. The
+autoscaler sees a sample when it would have reached Cloud Monitoring (rule `metrics.ingestion`), and
+what no pod has told for a while has no value (rule `metrics.window`).
 """
 
+import math
 import re
 import threading
+import time
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from twin.gke.api_extension import ApiExtension, ApiGroup
 from twin.gke.context import ClusterContext
-from twin.gke.informer import Informer
-from twin.gke.metrics_series import evaluate, selected, series_of
+from twin.gke.metrics_query import (
+    BadRequest,
+    Windows,
+    expression,
+    labels_of,
+    milli,
+    names_matcher,
+    selection,
+)
+from twin.gke.monitoring import promql
+from twin.gke.monitoring.server import address_of
 from twin.gke.reports import timestamp
-from twin.kube import JsonObject
+from twin.kube import JsonObject, KubeError
 
-_API = ApiGroup("external.metrics.k8s.io", "v1beta1", "externalmetrics", "ExternalMetricValueList")
-_MONITORING = "/apis/monitoring.googleapis.com/v1"
-_NAME = re.compile(r"^prometheus\.googleapis\.com\|(?P<name>[^|]+)\|gauge$")
-_PATH = re.compile(rf"^/apis/{_API.group_version}/namespaces/(?P<ns>[^/]+)/(?P<metric>[^/]+)$")
+_CUSTOM = ApiGroup("custom.metrics.k8s.io", "v1beta2", "pods/*", "MetricValueList")
+_EXTERNAL = ApiGroup(
+    "external.metrics.k8s.io", "v1beta1", "externalmetrics", "ExternalMetricValueList"
+)
+_CUSTOM_PATH = re.compile(
+    rf"^/apis/{_CUSTOM.group_version}/namespaces/(?P<ns>[^/]+)/pods/(?P<pod>[^/]+)/(?P<metric>[^/]+)$"
+)
+_EXTERNAL_PATH = re.compile(
+    rf"^/apis/{_EXTERNAL.group_version}/namespaces/(?P<ns>[^/]+)/(?P<metric>[^/]+)$"
+)
+_SCRAPES = 4  # a rate needs two samples, and one may come late
+_FILTER_MOST = 100  # pods Cloud Monitoring's one_of() takes; for more the adapter filters no pods
+_EXTERNAL_PREFIXES = ("metric.labels", "resource.labels")
 
 
-class ExternalMetrics:
-    """Serves the metrics of one cluster and registers itself with its API server."""
+class Reader:
+    """Reads the newest values of metrics, as old as the adapter would see them."""
 
     def __init__(self, ctx: ClusterContext) -> None:
-        wake = threading.Event()
-        kinds = ("rules", "clusterrules", "globalrules")
-        self._rules = [Informer(ctx.kube, f"{_MONITORING}/{kind}", wake) for kind in kinds]
-        self._pods = Informer(ctx.kube, "/api/v1/pods", wake)
-        self._server = ApiExtension(ctx, _API, self._answer)
+        rules = ctx.rules
+        shortest = float(rules.value("monitoring.interval.shortest"))
+        self._ctx = ctx
+        self._delay = rules.scaled("metrics.ingestion")
+        self._windows = Windows(
+            request=max(rules.scaled("metrics.window"), _SCRAPES * shortest),
+            alignment=max(rules.scaled("metrics.alignment"), _SCRAPES * shortest),
+        )
+
+    def samples(self, metric: str, matchers: tuple[str, ...], reducer: str) -> list[promql.Sample]:
+        """Return the series of a metric; none while Prometheus does not answer.
+
+        Raises:
+            BadRequest: the adapter refuses such a metric.
+        """
+        asked = expression(metric, matchers, self._windows)
+        address = address_of(self._ctx.dir)
+        if asked is None or address is None:
+            return []
+        try:
+            found = promql.query(address, reducer.format(asked), time.time() - self._delay)
+        except promql.QueryError:
+            return []
+        return [sample for sample in found if math.isfinite(sample.value)]
+
+
+class _Api:
+    """One API group of one cluster, served until it is told to stop."""
+
+    def __init__(
+        self, ctx: ClusterContext, group: ApiGroup, answer: Callable[..., JsonObject | None]
+    ) -> None:
+        self._server = ApiExtension(ctx, group, answer)
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
-        for informer in (*self._rules, self._pods):
-            informer.start(stop)
         self._server.run(stop)
 
-    def values(self, metric: str, selector: str) -> list[tuple[dict[str, str], int]]:
-        """Return (labels, value) of the series of a metric that a selector means.
 
-        Raises:
-            ValueError: the selector is not understood.
-        """
-        match = _NAME.match(metric)
+class CustomMetrics(_Api):
+    """Values of pods: the API of an autoscaler's metrics of type `Pods`."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        super().__init__(ctx, _CUSTOM, self._answer)
+        self._kube = ctx.kube
+        self._reader = Reader(ctx)
+
+    def _answer(self, path: str, query: dict[str, str]) -> JsonObject | None:
+        match = _CUSTOM_PATH.match(path)
         if match is None:
-            return []
-        pods = self._pods.items()
-        found: list[tuple[dict[str, str], int]] = []
-        for informer in self._rules:
-            for item in informer.items():
-                for series in series_of(item):
-                    if series.name != match["name"] or not selected(series.labels, selector):
-                        continue
-                    value = evaluate(series, pods)
-                    if value is not None:
-                        found.append((series.labels, value))
-        return found
+            return None
+        metric, namespace = unquote(match["metric"]), match["ns"]
+        wanted = selection(query.get("metricLabelSelector", ""), ("metric.labels",))
+        names = self._pods(namespace, unquote(match["pod"]), query.get("labelSelector"))
+        values: dict[str, float] = {}
+        if names:
+            matchers = (names_matcher("namespace", [namespace]),)
+            if len(names) <= _FILTER_MOST:
+                matchers += (names_matcher("pod", names),)
+            for sample in self._reader.samples(metric, matchers + wanted.matchers, wanted.reducer):
+                pod = sample.labels.get("pod", "")
+                values[pod] = values.get(pod, 0.0) + sample.value
+        return _custom_list(namespace, metric, {n: values[n] for n in names if n in values})
 
-    def _answer(self, path: str, selector: str) -> JsonObject | None:
-        match = _PATH.match(path)
+    def _pods(self, namespace: str, name: str, selector: str | None) -> list[str]:
+        if name != "*":
+            return [name]
+        try:
+            found = self._kube.list(f"/api/v1/namespaces/{namespace}/pods", selector or None)
+        except KubeError:
+            return []
+        return sorted(pod["metadata"]["name"] for pod in found)
+
+
+class ExternalMetrics(_Api):
+    """Values of any series: the API of an autoscaler's metrics of type `External`."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        super().__init__(ctx, _EXTERNAL, self._answer)
+        self._reader = Reader(ctx)
+
+    def _answer(self, path: str, query: dict[str, str]) -> JsonObject | None:
+        match = _EXTERNAL_PATH.match(path)
         if match is None:
             return None
         metric = unquote(match["metric"])
-        return _value_list(metric, self.values(metric, selector))
+        wanted = selection(query.get("labelSelector", ""), _EXTERNAL_PREFIXES)
+        found = self._reader.samples(metric, wanted.matchers, wanted.reducer)
+        return _external_list(metric, found)
 
 
-def _value_list(metric: str, found: list[tuple[dict[str, str], int]]) -> JsonObject:
+def _custom_list(namespace: str, metric: str, values: dict[str, float]) -> JsonObject:
     now = timestamp()
+    described = {"kind": "Pod", "namespace": namespace, "apiVersion": "/v1"}
+    items = [
+        {
+            "describedObject": {**described, "name": pod},
+            "metric": {"name": metric},
+            "timestamp": now,
+            "value": milli(value),
+        }
+        for pod, value in values.items()
+    ]
+    return _list(_CUSTOM, items)
+
+
+def _external_list(metric: str, found: list[promql.Sample]) -> JsonObject:
     items = [
         {
             "metricName": metric,
-            "metricLabels": {f"metric.labels.{key}": value for key, value in labels.items()},
-            "timestamp": now,
-            "value": str(value),
+            "metricLabels": labels_of(sample.labels),
+            "timestamp": timestamp(sample.time),
+            "value": milli(sample.value),
         }
-        for labels, value in found
+        for sample in found
     ]
-    kind = "ExternalMetricValueList"
-    return {"kind": kind, "apiVersion": _API.group_version, "metadata": {}, "items": items}
+    return _list(_EXTERNAL, items)
+
+
+def _list(group: ApiGroup, items: list[JsonObject]) -> JsonObject:
+    return {
+        "kind": group.kind,
+        "apiVersion": group.group_version,
+        "metadata": {},
+        "items": items,
+    }
+
+
+__all__ = ["BadRequest", "CustomMetrics", "ExternalMetrics"]

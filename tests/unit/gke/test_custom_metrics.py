@@ -1,24 +1,22 @@
+"""What the metrics APIs ask Prometheus for."""
+
 import pytest
 
 from twin.gke.api_extension import ApiGroup, other_version
-from twin.gke.custom_metrics import keeps, sample_sum
 from twin.gke.matching import container_port, selects
+from twin.gke.metrics_query import (
+    BadRequest,
+    Windows,
+    expression,
+    labels_of,
+    milli,
+    names_matcher,
+    parse_selector,
+    selection,
+)
 
-PAGE = """# TYPE vllm:num_requests_waiting gauge
-vllm:num_requests_waiting{model_name="llama"} 3.0
-vllm:num_requests_waiting{model_name="sql"} 2.0
-vllm:num_requests_waiting_by_reason{reason="capacity"} 9.0
-vllm:kv_cache_usage_perc 0.25
-"""
-
-
-def test_a_pods_value_is_the_sum_of_the_samples_of_exactly_that_name():
-    assert sample_sum(PAGE, "vllm:num_requests_waiting") == 5.0
-    assert sample_sum(PAGE, "vllm:kv_cache_usage_perc") == 0.25
-
-
-def test_a_metric_that_the_page_does_not_have_has_no_value():
-    assert sample_sum(PAGE, "vllm:num_requests_running") is None
+WINDOWS = Windows(request=4.0, alignment=60.0)
+EXTERNAL = ("metric.labels", "resource.labels")
 
 
 @pytest.mark.parametrize(
@@ -37,14 +35,84 @@ def test_a_pod_monitoring_means_the_pods_its_selector_does(selector, labels, mea
     assert selects(selector, labels) is meant
 
 
-def test_relabelling_keeps_and_drops_by_name():
-    keep = {"action": "keep", "sourceLabels": ["__name__"], "regex": "vllm:(a|b)"}
-    drop = {"action": "drop", "sourceLabels": ["__name__"], "regex": "vllm:b"}
-    endpoint = {"metricRelabeling": [keep, drop]}
-    assert keeps(endpoint, "vllm:a")
-    assert not keeps(endpoint, "vllm:b")
-    assert not keeps(endpoint, "vllm:c")
-    assert keeps({}, "vllm:c")
+def test_a_gauge_is_its_newest_sample_in_the_window():
+    asked = expression("prometheus.googleapis.com|vllm:q|gauge", ('pod="a"',), WINDOWS)
+    assert asked == 'last_over_time({__name__="vllm:q", pod="a"}[4000ms])'
+
+
+def test_a_counter_is_its_rate():
+    asked = expression("prometheus.googleapis.com|t_total|counter", (), WINDOWS)
+    assert asked == 'rate({__name__="t_total"}[60000ms])'
+
+
+def test_a_histogram_is_refused():
+    with pytest.raises(BadRequest, match="distributions are not supported"):
+        expression("prometheus.googleapis.com|t|histogram", (), WINDOWS)
+
+
+@pytest.mark.parametrize("metric", ["vllm:q", "pubsub.googleapis.com|x|y", "a|b|c|d"])
+def test_a_metric_of_another_service_has_no_series(metric):
+    assert expression(metric, (), WINDOWS) is None
+
+
+def test_a_selector_filters_by_the_labels_of_metric_and_resource():
+    asked = selection("metric.labels.model=m,resource.labels.cluster in (a,b)", EXTERNAL)
+    assert asked.matchers == ('model="m"', 'cluster=~"a|b"')
+    assert selection("metric.labels.a!=x", EXTERNAL).matchers == ('a!="x"',)
+    assert selection("metric.labels.a notin (x.y,z)", EXTERNAL).matchers == ('a!~"x\\\\.y|z"',)
+    assert selection("metric.labels.a", EXTERNAL).matchers == ('a!=""',)
+    assert selection("resource.type=prometheus_target", EXTERNAL).matchers == ()
+
+
+def test_a_label_of_the_resource_is_none_of_the_metrics_and_the_other_way_round():
+    assert selection("metric.labels.namespace=a", EXTERNAL).matchers == ('__name__=""',)
+    assert selection("resource.labels.model=a", EXTERNAL).matchers == ('__name__=""',)
+
+
+@pytest.mark.parametrize(
+    ("selector", "why"),
+    [
+        ("model=m", "not allowed"),
+        ("!metric.labels.a", "DoesNotExist is not allowed"),
+        ("reducer=REDUCE_ALL", "not supported"),
+        ("a ~ b", "not understood"),
+    ],
+)
+def test_a_selector_that_cloud_monitoring_cannot_filter_by_is_refused(selector, why):
+    with pytest.raises(BadRequest, match=why):
+        selection(selector, EXTERNAL)
+
+
+def test_a_pods_own_metric_is_filtered_by_its_labels_only():
+    with pytest.raises(BadRequest, match="not allowed"):
+        selection("resource.labels.cluster=a", ("metric.labels",))
+
+
+def test_a_reducer_makes_one_series_of_all():
+    assert selection("reducer=REDUCE_MEAN", EXTERNAL).reducer.format("x") == "avg(x)"
+    assert selection("", EXTERNAL).reducer.format("x") == "x"
+
+
+def test_selectors_are_read_as_kubernetes_writes_them():
+    assert parse_selector("a=b,c!=d,e in (f,g),h notin (i),j,!k") == [
+        ("a", "in", ("b",)),
+        ("c", "notin", ("d",)),
+        ("e", "in", ("f", "g")),
+        ("h", "notin", ("i",)),
+        ("j", "exists", ()),
+        ("k", "absent", ()),
+    ]
+
+
+def test_values_and_labels_are_written_as_the_adapter_does():
+    assert milli(2.0) == "2"
+    assert milli(0.0019) == "1m"
+    assert labels_of({"__name__": "x", "model": "m", "cluster": "c"}) == {
+        "metric.labels.model": "m",
+        "resource.labels.cluster": "c",
+        "resource.type": "prometheus_target",
+    }
+    assert names_matcher("pod", ["b", "a"]) == 'pod=~"a|b"'
 
 
 def test_a_port_is_found_by_name_or_number():

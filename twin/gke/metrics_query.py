@@ -1,0 +1,163 @@
+"""From a question of the metrics APIs to PromQL, as Google's metrics adapter asks Cloud Monitoring.
+
+Pure. The adapter is custom-metrics-stackdriver-adapter in GoogleCloudPlatform/k8s-stackdriver, with
+the new resource model: `translator/query_builder.go`, `translator/utils/filter_builder.go`.
+"""
+
+import re
+from dataclasses import dataclass
+
+_TYPE = re.compile(r"^prometheus\.googleapis\.com\|(?P<name>[^|]+)\|(?P<kind>[^|]+)$")
+_RESOURCE = ("project_id", "location", "cluster", "namespace", "job", "instance")
+_REDUCERS = {
+    "REDUCE_COUNT": "count({})",
+    "REDUCE_MAX": "max({})",
+    "REDUCE_MEAN": "avg({})",
+    "REDUCE_MIN": "min({})",
+    "REDUCE_NONE": "{}",
+    "REDUCE_PERCENTILE_05": "quantile(0.05, {})",
+    "REDUCE_PERCENTILE_50": "quantile(0.5, {})",
+    "REDUCE_PERCENTILE_95": "quantile(0.95, {})",
+    "REDUCE_PERCENTILE_99": "quantile(0.99, {})",
+    "REDUCE_STDDEV": "stddev({})",
+    "REDUCE_SUM": "sum({})",
+}
+
+
+class BadRequest(ValueError):
+    """A question that the adapter refuses."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How far back the adapter looks, in seconds of real time."""
+
+    request: float
+    """A series with no sample in it has no value."""
+    alignment: float
+    """A counter's rate is over this long."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a label selector asks for."""
+
+    matchers: tuple[str, ...] = ()
+    """Of PromQL."""
+    reducer: str = "{}"
+    """Takes the expression; other than `{}` it makes one series of all."""
+
+
+def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str | None:
+    """Return the PromQL of a metric such as `prometheus.googleapis.com|NAME|gauge`.
+
+    A gauge is its newest sample in the request window, a counter its rate (ALIGN_NEXT_OLDER,
+    ALIGN_RATE).
+
+    Returns:
+        None where Cloud Monitoring knows no such type of metric.
+
+    Raises:
+        BadRequest: distributions are not supported.
+    """
+    match = _TYPE.match(metric)
+    if match is None:
+        return None
+    kind, named = match["kind"], f"__name__={_quoted(match['name'])}"
+    selector = f"{{{', '.join((named, *matchers))}}}"
+    if kind in ("histogram", "summary"):
+        raise BadRequest("distributions are not supported")
+    if kind == "counter":
+        return f"rate({selector}[{round(windows.alignment * 1000)}ms])"
+    if kind in ("gauge", "unknown"):
+        return f"last_over_time({selector}[{round(windows.request * 1000)}ms])"
+    return None
+
+
+def selection(selector: str, prefixes: tuple[str, ...]) -> Selection:
+    """Return what a label selector asks for.
+
+    Args:
+        selector: as Kubernetes writes it.
+        prefixes: parts of a series it may ask about, such as `metric.labels`.
+
+    Raises:
+        BadRequest: it asks for something that Cloud Monitoring cannot filter by.
+    """
+    matchers: list[str] = []
+    reducer = "{}"
+    for key, operator, values in parse_selector(selector):
+        if key == "reducer":
+            if operator != "in" or len(values) != 1 or values[0] not in _REDUCERS:
+                raise BadRequest(f"Specified reducer is not supported: {', '.join(values)}")
+            reducer = _REDUCERS[values[0]]
+            continue
+        if key == "resource.type" and "resource.labels" in prefixes:
+            continue  # prometheus_target is all there is here
+        prefix, _, label = key.rpartition(".")
+        if prefix not in prefixes:
+            raise BadRequest(f"Metric label: {key!r} is not allowed")
+        if (label in _RESOURCE) != (prefix == "resource.labels"):
+            matchers.append('__name__=""')  # no series has such a label: nothing is selected
+            continue
+        matchers.append(_matcher(label, operator, values))
+    return Selection(tuple(matchers), reducer)
+
+
+def _matcher(label: str, operator: str, values: tuple[str, ...]) -> str:
+    if operator == "absent":
+        raise BadRequest("Label selector with operator DoesNotExist is not allowed")
+    if operator == "exists":
+        return f'{label}!=""'
+    if len(values) == 1:
+        return f"{label}{'=' if operator == 'in' else '!='}{_quoted(values[0])}"
+    escaped = "|".join(re.escape(value) for value in values)
+    return f"{label}{'=~' if operator == 'in' else '!~'}{_quoted(escaped)}"
+
+
+def names_matcher(label: str, names: list[str]) -> str:
+    """Return the matcher of any of some names."""
+    return _matcher(label, "in", tuple(sorted(names)))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def parse_selector(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return a label selector's requirements as (key, `in`/`notin`/`exists`/`absent`, values).
+
+    Raises:
+        BadRequest: it uses a form the horizontal autoscaler does not send.
+    """
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for piece in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
+        item = piece.strip()
+        listed = re.match(r"^(\S+)\s+(in|notin)\s+\(([^)]*)\)$", item)
+        compared = re.match(r"^([^=!\s]+)\s*(==|!=|=)\s*(\S*)$", item)
+        if listed:
+            values = tuple(value.strip() for value in listed[3].split(","))
+            found.append((listed[1], listed[2], values))
+        elif compared:
+            found.append((compared[1], "notin" if compared[2] == "!=" else "in", (compared[3],)))
+        elif re.match(r"^!?\S+$", item):
+            found.append((item.lstrip("!"), "absent" if item.startswith("!") else "exists", ()))
+        else:
+            raise BadRequest(f"selector not understood: {item!r}")
+    return found
+
+
+def labels_of(series: dict[str, str]) -> dict[str, str]:
+    """Return a series' labels as the adapter names them: `metric.labels.X`, `resource.labels.Y`."""
+    named = {
+        f"{'resource' if key in _RESOURCE else 'metric'}.labels.{key}": value
+        for key, value in series.items()
+        if key != "__name__"
+    }
+    return {**named, "resource.type": "prometheus_target"}
+
+
+def milli(value: float) -> str:
+    """Return a value as a quantity, to a thousandth, cut as the adapter does."""
+    thousandths = int(value * 1000)
+    return f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
