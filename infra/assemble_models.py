@@ -155,15 +155,20 @@ def scaling_args(
             cluster_location=location(platform, region),
             cluster_name=Names(platform).cluster(region),
             fills_unplaced=fills,
+            kv_cache_percent=model.autoscaling.kv_cache_percent,
             max_replicas=model.replicas.max,
             min_replicas=standby(model) if fills else model.replicas.min,
             model=object_name(name),
             namespace=NAMESPACE,
+            queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
+            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             target_name=deployment,
         )
         if model.disaggregated is not None:
             made[deployment]["signals"] = ["kv-cache"]
+        if model.autoscaling.running_requests is not None:
+            made[deployment]["running_requests"] = model.autoscaling.running_requests
     return made
 
 

@@ -7,6 +7,7 @@ import pulumi
 from .engine_metrics import (
     KV_CACHE_USE,
     QUEUE_LENGTH,
+    RUNNING,
     UNPLACED_REPLICAS,
     cloud_monitoring_name,
 )
@@ -44,9 +45,13 @@ class AutoscalingArgs(TypedDict):
     """Average KV-cache use to hold, 10 to 95 percent. Default 80."""
     queue_depth: NotRequired[int]
     """Waiting requests per replica to hold. Default 5."""
+    running_requests: NotRequired[int]
+    """Requests in the batch of a replica to hold. Default: the batch is not looked at."""
     scale_in_delay_seconds: NotRequired[int]
     """How long less load must last before a replica goes, 0 to 3600. Default 300, as a replica
     costs minutes to start."""
+    scale_in_every_seconds: NotRequired[int]
+    """Seconds between two replicas that go, 1 to 1800. Default 120."""
     signals: NotRequired[list[str]]
     """What the replicas follow, of `queue` and `kv-cache`. Default both; of a model whose prompts
     are computed apart, prefill follows its queue and decode its KV cache."""
@@ -55,7 +60,7 @@ class AutoscalingArgs(TypedDict):
 
 
 class Autoscaling(pulumi.ComponentResource):
-    """A HorizontalPodAutoscaler: queue depth first, then KV-cache use.
+    """A HorizontalPodAutoscaler: queue depth first, then KV-cache use, then the batch if asked.
 
     Each metric proposes a number of replicas and the largest wins. CPU is never asked, and neither
     is the accelerator's duty cycle: it reads 100 percent long before a server is full. The cluster
@@ -85,6 +90,9 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     }
     followed = args.get("signals", _SIGNALS)
     metrics = [metric for signal, metric in signals.items() if signal in followed]
+    running = args.get("running_requests")
+    if running is not None:
+        metrics.append(_per_pod(RUNNING, str(int(running))))
     if args.get("fills_unplaced", False):
         metrics.insert(0, _unplaced(args))
     return manifest(
@@ -93,7 +101,10 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
         args["namespace"],
         labels=labels_for(args["target_name"], "autoscaling"),
         spec={
-            "behavior": _behavior(int(args.get("scale_in_delay_seconds", 300))),
+            "behavior": _behavior(
+                int(args.get("scale_in_delay_seconds", 300)),
+                int(args.get("scale_in_every_seconds", 120)),
+            ),
             "maxReplicas": int(args["max_replicas"]),
             "metrics": metrics,
             "minReplicas": int(args["min_replicas"]),
@@ -106,10 +117,10 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     )
 
 
-def _behavior(scale_in_delay_seconds: int) -> Manifest:
+def _behavior(scale_in_delay_seconds: int, scale_in_every_seconds: int) -> Manifest:
     return {
         "scaleDown": {
-            "policies": [{"periodSeconds": 120, "type": "Pods", "value": 1}],
+            "policies": [{"periodSeconds": scale_in_every_seconds, "type": "Pods", "value": 1}],
             "selectPolicy": "Max",
             "stabilizationWindowSeconds": scale_in_delay_seconds,
         },
@@ -178,4 +189,6 @@ def _check(args: AutoscalingArgs) -> None:
     one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
     whole(args, "kv_cache_percent", 80, least=10, most=95)
     whole(args, "queue_depth", 5, least=1, most=10_000)
+    whole(args, "running_requests", 1, least=1, most=10_000)
     whole(args, "scale_in_delay_seconds", 300, least=0, most=3600)
+    whole(args, "scale_in_every_seconds", 120, least=1, most=1800)

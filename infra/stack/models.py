@@ -40,6 +40,19 @@ class Replicas(StackModel):
     """Paired only: warm replicas on the GPU rungs, 1 by default; 0 starts the first on need."""
     scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
     """How long a replica must be of no use before the autoscaler takes it away."""
+    scale_in_every_seconds: int = Field(default=120, ge=1, le=1800)
+    """Time between two replicas that are taken away; each is drained meanwhile."""
+
+
+class Autoscaling(StackModel):
+    """What each replica should have to do; whichever asks for more replicas is followed."""
+
+    queue_depth: int = Field(default=5, ge=1, le=10_000)
+    """Requests that wait, per replica: for throughput and cost."""
+    kv_cache_percent: int = Field(default=80, ge=10, le=95)
+    """Use of the KV cache, on average: for long contexts."""
+    running_requests: int | None = Field(default=None, ge=1, le=10_000)
+    """Requests in the batch, per replica: for latency. By default the batch is not looked at."""
 
 
 class Size(StackModel):
@@ -96,6 +109,8 @@ class Model(StackModel):
     """Name of the capacity it runs on."""
     replicas: Replicas
     """Replicas in each region."""
+    autoscaling: Autoscaling = Autoscaling()
+    """What the number of replicas follows."""
     size: Size
     """Weight of the model, from which follows what can hold it."""
     context: int = Field(ge=256, le=10_000_000)

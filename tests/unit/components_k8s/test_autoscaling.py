@@ -6,6 +6,7 @@ from gke_inference.autoscaling import Autoscaling, AutoscalingArgs
 TYPE = "kubernetes:autoscaling/v2:HorizontalPodAutoscaler"
 QUEUE = "prometheus.googleapis.com|vllm:num_requests_waiting|gauge"
 KV_CACHE = "prometheus.googleapis.com|vllm:kv_cache_usage_perc|gauge"
+RUNNING = "prometheus.googleapis.com|vllm:num_requests_running|gauge"
 UNPLACED = "prometheus.googleapis.com|gke_inference:unplaced_replicas|gauge"
 
 FILLS: AutoscalingArgs = {  # pyright: ignore[reportAssignmentType] - a part of the arguments
@@ -85,6 +86,19 @@ def test_replicas_come_at_once_and_go_slowly(recorder):
     assert behavior["scaleDown"]["policies"] == [{"periodSeconds": 120, "type": "Pods", "value": 1}]
 
 
+def test_replicas_go_as_far_apart_as_is_asked(recorder):
+    behavior = spec_of(recorder, {**args(), "scale_in_every_seconds": 30})["behavior"]
+    assert behavior["scaleDown"]["policies"] == [{"periodSeconds": 30, "type": "Pods", "value": 1}]
+
+
+def test_replicas_follow_the_batch_where_that_is_asked(recorder):
+    metrics = spec_of(recorder, {**args(), "running_requests": 24})["metrics"]
+    assert metrics[-1]["pods"] == {
+        "metric": {"name": RUNNING},
+        "target": {"type": "AverageValue", "averageValue": "24"},
+    }
+
+
 def test_a_group_of_hosts_is_scaled_as_one(recorder):
     target = spec_of(recorder, {**args(), "target_kind": "LeaderWorkerSet"})["scaleTargetRef"]
     assert (target["apiVersion"], target["kind"]) == (
@@ -102,6 +116,8 @@ def test_a_group_of_hosts_is_scaled_as_one(recorder):
         ({"min_replicas": 0, "max_replicas": 0, "fills_unplaced": True}, "maxReplicas.*at least 1"),
         ({"kv_cache_percent": 96}, "kvCachePercent.*10 to 95, got 96"),
         ({"queue_depth": 0}, "queueDepth.*got 0"),
+        ({"running_requests": 0}, "runningRequests.*got 0"),
+        ({"scale_in_every_seconds": 0}, "scaleInEverySeconds.*1 to 1800, got 0"),
         ({"scale_in_delay_seconds": 3601}, "scaleInDelaySeconds.*0 to 3600"),
         ({"target_kind": "StatefulSet"}, "targetKind.*got 'StatefulSet'"),
     ],

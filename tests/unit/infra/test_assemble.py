@@ -148,6 +148,15 @@ def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
     assert (args["a-tpu"]["min_replicas"], args["a-gpu"]["min_replicas"]) == (2, 1)
 
 
+def test_what_replicas_follow_is_said_in_the_stack() -> None:
+    args: Any = assemble_models.scaling_args(read("local"), MODEL, "us-central1", {"tpu": "a"})
+    made = args["a"]
+    assert (made["queue_depth"], made["kv_cache_percent"], made["running_requests"]) == (5, 80, 8)
+    assert (made["scale_in_delay_seconds"], made["scale_in_every_seconds"]) == (5, 5)
+    args = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", {"tpu": "a"})
+    assert "running_requests" not in args["a"]
+
+
 @pytest.mark.parametrize(
     ("gateway", "url"),
     [
