@@ -3,20 +3,24 @@
 import os
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.ask import stream_chat
 from scripts.console import CommandError, console, step
+from scripts.load import Load, draw, tell
 from scripts.placements import settled
 from twin.events import Events
 from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
 from twin.rules import Rules
-from twin.timeline import table
+from twin.timeline import Event, table
 
 _ASK_SECONDS = 0.25
 _SETTLE_SECONDS = 120
 _QUIET_SECONDS = 6
+_Tell = Callable[[Sequence[Event], float], None]
+"""Prints what clients saw; takes the events and when the scenario began."""
 
 
 def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
@@ -84,26 +88,64 @@ def play(
 
     with step("Waiting until the platform is at rest"):
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
-    events = Events(paths.events_file)
     begun = time.time()
     console.print(f"\n[bold]{runner.scenario.name}[/bold]: {runner.scenario.description.strip()}")
-    client = Client(endpoint, model, events)
+    accompanied = _with_load if runner.scenario.traffic else _with_client
+    finished, tell_of_client = accompanied(runner, paths, endpoint, model, folder)
+    happened = Events(paths.events_file).read(since=begun)
+    speed = Rules.of(paths).speed
+    console.print(table(happened, speed))
+    save(happened, speed, folder / "timeline.svg", title=runner.scenario.name)
+    console.print(f"Timeline {folder.parent.name}/{folder.name}/timeline.svg")
+    tell_of_client(happened, begun)
+    if not finished:
+        raise CommandError(f"{runner.scenario.name}: a step waited in vain; see the timeline")
+
+
+def _step_done(done: scenarios.Step) -> None:
+    console.print(f"  → {done.title}")
+
+
+def _with_client(
+    runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
+) -> tuple[bool, _Tell]:
+    """Play the steps while one client keeps asking."""
+    del folder
+    client = Client(endpoint, model, Events(paths.events_file))
     client.start()
     try:
-        finished = runner.run(lambda done: console.print(f"  → {done.title}"))
+        finished = runner.run(_step_done)
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
     finally:
         client.finish()
-    happened = events.read(since=begun)
-    speed = Rules.of(paths).speed
-    console.print(table(happened, speed))
-    drawing = folder / "timeline.svg"
-    save(happened, speed, drawing, title=runner.scenario.name)
-    console.print(
-        f"Client: {client.answered} answered, {client.refused} refused; longest wait for an answer "
-        f"{client.longest_gap_seconds:.1f} s ({client.longest_gap_seconds * speed / 60:.0f} min on "
-        "Google's clock)"
-    )
-    console.print(f"Timeline {folder.parent.name}/{folder.name}/timeline.svg")
-    if not finished:
-        raise CommandError(f"{runner.scenario.name}: a step waited in vain; see the timeline")
+
+    def told(happened: Sequence[Event], begun: float) -> None:
+        del happened, begun
+        gap = client.longest_gap_seconds
+        console.print(
+            f"Client: {client.answered} answered, {client.refused} refused; longest wait for an "
+            f"answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min on Google's clock)"
+        )
+
+    return finished, told
+
+
+def _with_load(
+    runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
+) -> tuple[bool, _Tell]:
+    """Play the steps while the scenario's traffic comes."""
+    traffic = runner.scenario.traffic
+    if traffic is None:
+        raise CommandError(f"{runner.scenario.name}: the scenario has no traffic")
+    load = Load(traffic, endpoint, model, Events(paths.events_file))
+    load.start()
+    finished = runner.run(_step_done)
+    report = load.finish()
+    settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
+
+    def told(happened: Sequence[Event], begun: float) -> None:
+        draw(paths, happened, begun, folder / "load.svg", runner.scenario.name)
+        console.print(f"Curves   {folder.parent.name}/{folder.name}/load.svg")
+        tell(report, folder)
+
+    return finished, told

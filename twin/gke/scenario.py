@@ -66,6 +66,25 @@ class Step(_Strict):
         return self
 
 
+class Stage(_Strict):
+    """A stretch of traffic; never sped up, so both are in real time."""
+
+    rate: float = Field(gt=0, le=1000)
+    """Requests a second."""
+    seconds: float = Field(gt=0, le=3600)
+
+
+class Traffic(_Strict):
+    """Requests that come through the gateway while a scenario plays."""
+
+    stages: tuple[Stage, ...] = Field(min_length=1)
+    """One after the other, from the start of the scenario."""
+    prompt_tokens: int = Field(ge=1, le=100_000)
+    output_tokens: int = Field(ge=1, le=100_000)
+    streamed_share: float = Field(default=1.0, ge=0, le=1)
+    """Part of the answers that are streamed."""
+
+
 class Scenario(_Strict):
     """A scenario's file."""
 
@@ -73,6 +92,8 @@ class Scenario(_Strict):
     description: str
     start: World = World()
     steps: tuple[Step, ...] = ()
+    traffic: Traffic | None = None
+    """Beside the one client that always asks."""
 
 
 def load(file: Path) -> Scenario:

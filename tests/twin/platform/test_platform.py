@@ -1,5 +1,6 @@
 """The whole platform on a twin of its own, as a user goes through it; the order matters."""
 
+import json
 import os
 import signal
 from typing import Any
@@ -117,6 +118,24 @@ def test_a_tpu_stock_out_is_survived_and_work_moves_back(platform):
         assert word in answer.stdout.lower().replace("stock-out", "stockout"), word
     drawn = (platform.paths.root.parent / "local" / "timeline.svg").read_text()
     assert "<svg" in drawn
+
+
+def test_a_burst_scales_out_to_the_next_rung_and_in_again_and_loses_nothing(platform):
+    answer = platform.cli("up", "--stack", "local", "--scenario", "burst", timeout=560)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    folder = platform.paths.root.parent / "local"
+    counted = json.loads((folder / "traffic.json").read_text())
+    assert counted["sent"] == 415
+    assert (counted["answered"], counted["refused"], counted["lost"]) == (415, 0, 0)
+    who = "".join(line for line in answer.stdout.splitlines() if " by llama-3-1-8b-" in line)
+    assert who.count("llama-3-1-8b-tpu-") == 2
+    assert "llama-3-1-8b-gpu-" in who
+    curves = (folder / "load.svg").read_text()
+    assert "llama-3-1-8b-gpu ready" in curves
+    assert "in the batch" in curves
+    left = platform.cli("status", "--stack", "local").stdout
+    assert left.count(" ready ") == 1
+    assert "llama-3-1-8b-gpu" not in left
 
 
 def test_a_destroy_interrupted_at_three_points_leaves_nothing_when_it_is_run_again(platform):

@@ -24,6 +24,15 @@ class Sample:
     """Seconds since 1970."""
 
 
+@dataclass(frozen=True)
+class Series:
+    """One series over some time."""
+
+    labels: dict[str, str]
+    points: tuple[tuple[float, float], ...]
+    """Seconds since 1970 and value, by time."""
+
+
 def query(address: str, expression: str, at: float | None = None) -> list[Sample]:
     """Return the instant vector of an expression.
 
@@ -43,6 +52,30 @@ def query(address: str, expression: str, at: float | None = None) -> list[Sample
     return [
         Sample(dict(item["metric"]), float(item["value"][1]), float(item["value"][0]))
         for item in data["result"]
+    ]
+
+
+def query_range(
+    address: str, expression: str, start: float, end: float, step: float
+) -> list[Series]:
+    """Return an expression's series over some time.
+
+    Args:
+        address: host and port.
+        expression: in PromQL.
+        start: seconds since 1970.
+        end: seconds since 1970.
+        step: seconds between two points.
+
+    Raises:
+        QueryError: it does not answer, or refused the expression.
+    """
+    fields = {"query": expression, "start": start, "end": end, "step": step}
+    body = urlencode(fields)
+    answer: dict[str, Any] = json.loads(_ask(address, "POST", "/api/v1/query_range", body))
+    return [
+        Series(dict(item["metric"]), tuple((float(at), float(v)) for at, v in item["values"]))
+        for item in answer["data"]["result"]
     ]
 
 

@@ -32,6 +32,7 @@ _OF_ENVOY = {
     "envoy_http_downstream_cx_rx_bytes_total": "request_bytes_count",
     "envoy_http_downstream_cx_tx_bytes_total": "response_bytes_count",
 }
+_CALL_OUTS = "(picker|extension)/.*"  # pickers and routers are asked by it, and are no backends
 _PARTS = "(|_bucket|_count|_sum)"
 
 
@@ -85,6 +86,11 @@ def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
             {
                 "source_labels": ["envoy_http_conn_manager_prefix"],
                 "regex": "admin",
+                "action": "drop",
+            },
+            {
+                "source_labels": ["envoy_cluster_name"],
+                "regex": _CALL_OUTS,
                 "action": "drop",
             },
             *rename,

@@ -1,0 +1,183 @@
+"""A scenario's traffic: sent through the gateway, counted, drawn with what came of it."""
+
+import dataclasses
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scripts.console import CommandError, console
+from twin import clusters
+from twin.curves_svg import Curve, Panel, save
+from twin.events import Events
+from twin.gke.monitoring import promql
+from twin.gke.monitoring.server import address_of
+from twin.gke.scenario import Traffic
+from twin.paths import TwinPaths
+from twin.timeline import Event, drawing
+from twin.timeline_svg import with_what_was_there
+from twin.traffic import Ask, Report, Trace, mixed_lengths, run
+
+_SEED = 20261121
+_STEP_SECONDS = 1.0
+
+
+def trace_of(traffic: Traffic, model: str) -> Trace:
+    """Return the requests of a scenario, the same each time."""
+    return Trace.merge("scenario", _asks(traffic, model))
+
+
+def _asks(traffic: Traffic, model: str) -> Iterator[Ask]:
+    choose = random.Random(_SEED)  # noqa: S311 - traffic, not secrets
+    start = 0.0
+    for number, stage in enumerate(traffic.stages):
+        found = mixed_lengths(
+            rate=stage.rate,
+            seconds=stage.seconds,
+            seed=_SEED + number,
+            model=model,
+            prompts=[(1.0, traffic.prompt_tokens, traffic.prompt_tokens)],
+            outputs=[(1.0, traffic.output_tokens, traffic.output_tokens)],
+            start=start,
+        )
+        for ask in found:
+            yield dataclasses.replace(ask, stream=choose.random() < traffic.streamed_share)
+        start += stage.seconds
+
+
+class Load(threading.Thread):
+    """Sends a scenario's traffic; `report` is there once all of it has ended."""
+
+    def __init__(self, traffic: Traffic, endpoint: str, model: str, events: Events) -> None:
+        super().__init__(name="load", daemon=True)
+        self._stages = traffic.stages
+        self._events = events
+        self._trace = trace_of(traffic, model)
+        self._endpoint = endpoint
+        self.report: Report | None = None
+
+    def run(self) -> None:
+        """Send each request when it is due, and note on the timeline when the rate changes."""
+        threading.Thread(target=self._announce, name="load-stages", daemon=True).start()
+        self.report = run(self._trace, self._endpoint)
+
+    def _announce(self) -> None:
+        for stage in self._stages:
+            self._events.emit("scenario.step", "load", f"{stage.rate:g} requests a second")
+            time.sleep(stage.seconds)
+
+    def finish(self) -> Report:
+        """Wait for the last answer and return what became of every request.
+
+        Raises:
+            CommandError: the client failed.
+        """
+        self.join()
+        if self.report is None:
+            raise CommandError("the load generator failed; see above")
+        return self.report
+
+
+def tell(report: Report, folder: Path) -> None:
+    """Print what became of the traffic and write it to `traffic.json`.
+
+    Raises:
+        CommandError: a request was lost: neither answered nor refused.
+    """
+    summary = report.summary()
+    console.print(
+        f"Traffic: {summary.sent} sent, {summary.answered} answered, {summary.refused} refused, "
+        f"{summary.lost} lost; first token p95 {summary.ttft_ms.p95:.0f} ms"
+    )
+    for pod, answers in sorted(report.replicas().items()):
+        console.print(f"  {answers:5d} by {pod or 'a replica that did not say its name'}")
+    (folder / "traffic.json").write_text(json.dumps(summary.as_dict(), indent=1) + "\n")
+    if report.lost:
+        first = report.lost[0]
+        text = f"{summary.lost} requests lost, the first: {first.error} {first.detail}"
+        raise CommandError(text.strip())
+
+
+def draw(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
+    """Draw what happened since `begun` as curves.
+
+    Raises:
+        CommandError: a Prometheus does not answer.
+    """
+    try:
+        found = panels(paths, events, begun, time.time())
+    except promql.QueryError as error:
+        raise CommandError(f"the curves cannot be drawn: {error}") from error
+    marks = [
+        (event["time"] - begun, str(event["message"]))
+        for event in events
+        if event["kind"] == "scenario.step"
+    ]
+    save(found, marks, file, title)
+
+
+def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float) -> list[Panel]:
+    """Return what happened as curves: requests, replicas, nodes of each rung."""
+
+    def asked(expression: str, label: str) -> list[Curve]:
+        found: list[Curve] = []
+        for folder in clusters.folders(paths):
+            address = address_of(folder)
+            series = (
+                promql.query_range(address, expression, begun, ended, _STEP_SECONDS)
+                if address
+                else []
+            )
+            for one in series:
+                points = tuple((at - begun, value) for at, value in one.points)
+                found.append(Curve(one.labels.get(label, label), points))
+        return found
+
+    scaled = "kube_horizontalpodautoscaler_status_desired_replicas"
+    ready = "kube_deployment_status_replicas_available"
+    name = 'label_replace({}, "deployment", "$1", "horizontalpodautoscaler", "(.+)")'
+    wanted = name.format(scaled)
+    replicas = asked(f"{ready} and on (namespace, deployment) {wanted}", "deployment")
+    return [
+        Panel(
+            "requests",
+            (
+                *asked("sum(vllm:num_requests_running)", "in the batch"),
+                *asked("sum(vllm:num_requests_waiting)", "in the queue"),
+            ),
+        ),
+        Panel(
+            "replicas",
+            (
+                *(dataclasses.replace(one, label=f"{one.label} ready") for one in replicas),
+                *(
+                    dataclasses.replace(one, label=f"{one.label} wanted", dashed=True)
+                    for one in asked(wanted, "deployment")
+                ),
+            ),
+        ),
+        Panel("nodes", node_curves(events, begun, ended)),
+    ]
+
+
+def node_curves(events: Sequence[Event], begun: float, ended: float) -> tuple[Curve, ...]:
+    """Return how many nodes each rung has; those that stood before count from the start."""
+    found = drawing(with_what_was_there(events))
+    first = min((event["time"] for event in events), default=begun) - begun
+    curves: list[Curve] = []
+    for lane in found.lanes:
+        bars = [bar for bar in found.bars if bar.lane == lane and bar.kind in ("node", "leaving")]
+        changes = [(bar.start + first, 1) for bar in bars if bar.kind == "node"]
+        for label in {bar.label for bar in bars}:
+            end = max(bar.end for bar in bars if bar.label == label) + first
+            if end < ended - begun - _STEP_SECONDS:
+                changes.append((end, -1))
+        count, points = 0, [(0.0, 0.0)]
+        for at, change in sorted(changes):
+            count += change
+            points.append((max(0.0, at), float(count)))
+        if bars:
+            curves.append(Curve(lane, (*points, (ended - begun, float(count)))))
+    return tuple(curves)

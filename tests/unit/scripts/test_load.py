@@ -1,0 +1,63 @@
+"""A scenario's traffic and its curves."""
+
+import pytest
+
+from scripts.console import CommandError
+from scripts.load import node_curves, tell, trace_of
+from twin.curves_svg import Curve, Panel, save
+from twin.gke.scenario import Stage, Traffic
+from twin.traffic import Outcome, Record, Report
+
+TRAFFIC = Traffic(
+    stages=(Stage(rate=2, seconds=5), Stage(rate=10, seconds=3)),
+    prompt_tokens=8,
+    output_tokens=4,
+    streamed_share=0.5,
+)
+
+
+def event(time, kind, subject, **fields):
+    """Return an event of the timeline."""
+    return {"time": time, "kind": kind, "subject": subject, "message": "", **fields}
+
+
+def test_a_trace_has_each_stages_requests_at_its_time():
+    trace = trace_of(TRAFFIC, "chat")
+    early = [ask for ask in trace.asks if ask.at < 5]
+    assert (len(early), len(trace.asks)) == (10, 40)
+    assert {ask.model for ask in trace.asks} == {"chat"}
+    assert 0 < sum(ask.stream for ask in trace.asks) < 40
+
+
+def test_two_traces_of_a_scenario_are_the_same():
+    assert trace_of(TRAFFIC, "chat").digest == trace_of(TRAFFIC, "chat").digest
+
+
+def test_traffic_that_lost_a_request_is_an_error(tmp_path):
+    answered = Record(0, Outcome.ANSWERED, 0.0, 0.0, 1.0, tokens=4, replica="a")
+    lost = Record(1, Outcome.LOST, 0.0, 0.0, 1.0, error="reset")
+    tell(Report((answered,)), tmp_path)
+    with pytest.raises(CommandError, match="1 requests lost, the first: reset"):
+        tell(Report((answered, lost)), tmp_path)
+    assert '"lost": 1' in (tmp_path / "traffic.json").read_text()
+
+
+def test_nodes_are_counted_by_rung_as_they_come_and_go():
+    rung = {"compute_class": "chat", "machine": "g2", "provisioning": "spot"}
+    events = [
+        event(10, "node.requested", "n1", **rung),
+        event(12, "node.ready", "n1", **rung),
+        event(20, "node.removed", "n1", **rung),
+        event(40, "scenario.step", "end"),
+    ]
+    (curve,) = node_curves(events, 10, 40)
+    assert curve.label == "chat g2 spot"
+    assert curve.points == ((0.0, 0.0), (2.0, 1.0), (10.0, 0.0), (30.0, 0.0))
+
+
+def test_curves_are_drawn_with_their_names_and_marks(tmp_path):
+    panel = Panel("replicas", (Curve("chat ready", ((0, 1), (5, 2))),))
+    save([panel], [(3.0, "6 requests a second")], tmp_path / "x.svg", "burst")
+    text = (tmp_path / "x.svg").read_text()
+    assert "chat ready" in text
+    assert "6 requests a second" in text
