@@ -16,8 +16,7 @@ from twin.gke.monitoring import promql
 from twin.gke.monitoring.server import address_of
 from twin.gke.scenario import Traffic
 from twin.paths import TwinPaths
-from twin.timeline import Event, drawing
-from twin.timeline_svg import with_what_was_there
+from twin.timeline import Event, lane_of, ordered
 from twin.traffic import Ask, Report, Trace, mixed_lengths, run
 
 _SEED = 20261121
@@ -103,6 +102,13 @@ def tell(report: Report, folder: Path) -> None:
 def draw(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
     """Draw what happened since `begun` as curves.
 
+    Args:
+        paths: of the twin.
+        events: from its first on.
+        begun: seconds since 1970.
+        file: where to.
+        title: above the drawing.
+
     Raises:
         CommandError: a Prometheus does not answer.
     """
@@ -113,7 +119,7 @@ def draw(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, ti
     marks = [
         (event["time"] - begun, str(event["message"]))
         for event in events
-        if event["kind"] == "scenario.step"
+        if event["kind"] == "scenario.step" and event["time"] >= begun
     ]
     save(found, marks, file, title)
 
@@ -163,21 +169,28 @@ def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float
 
 
 def node_curves(events: Sequence[Event], begun: float, ended: float) -> tuple[Curve, ...]:
-    """Return how many nodes each rung has; those that stood before count from the start."""
-    found = drawing(with_what_was_there(events))
-    first = min((event["time"] for event in events), default=begun) - begun
-    curves: list[Curve] = []
-    for lane in found.lanes:
-        bars = [bar for bar in found.bars if bar.lane == lane and bar.kind in ("node", "leaving")]
-        changes = [(bar.start + first, 1) for bar in bars if bar.kind == "node"]
-        for label in {bar.label for bar in bars}:
-            end = max(bar.end for bar in bars if bar.label == label) + first
-            if end < ended - begun - _STEP_SECONDS:
-                changes.append((end, -1))
-        count, points = 0, [(0.0, 0.0)]
-        for at, change in sorted(changes):
-            count += change
-            points.append((max(0.0, at), float(count)))
-        if bars:
-            curves.append(Curve(lane, (*points, (ended - begun, float(count)))))
-    return tuple(curves)
+    """Return how many nodes each rung has; those that stood before count from the start.
+
+    Args:
+        events: from the twin's first on.
+        begun: where the curves begin, seconds since 1970.
+        ended: where they end.
+    """
+    lanes: dict[str, str] = {}
+    points: dict[str, list[tuple[float, float]]] = {}
+    for event in ordered(events):
+        name, at = str(event["subject"]), max(0.0, event["time"] - begun)
+        if event["kind"] == "node.ready" and name not in lanes:
+            lane, change = lane_of(event), 1
+            lanes[name] = lane
+        elif event["kind"] == "node.removed" and name in lanes:
+            lane, change = lanes.pop(name), -1
+        else:
+            continue
+        steps = points.setdefault(lane, [(0.0, 0.0)])
+        steps.append((at, steps[-1][1] + change))
+    return tuple(
+        Curve(lane, (*steps, (ended - begun, steps[-1][1])))
+        for lane, steps in points.items()
+        if steps[-1][1] or steps[-1][0] > 0
+    )

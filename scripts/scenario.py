@@ -144,7 +144,9 @@ def _with_load(
     settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
 
     def told(happened: Sequence[Event], begun: float) -> None:
-        draw(paths, happened, begun, folder / "load.svg", runner.scenario.name)
+        del happened  # the nodes that were there before came earlier
+        events = Events(paths.events_file).read()
+        draw(paths, events, begun, folder / "load.svg", runner.scenario.name)
         console.print(f"Curves   {folder.parent.name}/{folder.name}/load.svg")
         tell(report, folder)
 

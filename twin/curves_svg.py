@@ -53,16 +53,16 @@ def save(
         for at, _ in marks:
             axes.axvline(at, color="#808080", linewidth=0.8)
     top, bottom = grid[0][0], grid[-1][0]
-    for at, text in marks:
+    for number, (at, text) in enumerate(marks):
         top.annotate(
             text,
             (at, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(3, 3),
+            xytext=(3, 3 + 9 * (number % 2)),
             textcoords="offset points",
             fontsize=7,
         )
-    top.set_title(title, fontsize=10, pad=16)
+    top.set_title(title, fontsize=10, pad=22)
     bottom.set_xlabel("seconds on the wall", fontsize=8)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, format="svg", metadata={"Date": None})
@@ -81,6 +81,7 @@ def _draw(axes: Any, panel: Panel) -> None:
         )
     axes.set_ylabel(panel.title, fontsize=8)
     axes.set_ylim(bottom=0)
+    axes.locator_params(axis="y", integer=True, nbins=6)
     axes.set_xlim(left=0)
     axes.tick_params(labelsize=7)
     if panel.curves:

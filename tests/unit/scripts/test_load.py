@@ -55,6 +55,18 @@ def test_nodes_are_counted_by_rung_as_they_come_and_go():
     assert curve.points == ((0.0, 0.0), (2.0, 1.0), (10.0, 0.0), (30.0, 0.0))
 
 
+def test_a_node_that_stood_before_counts_from_the_start():
+    rung = {"compute_class": "chat", "machine": "g2", "provisioning": "spot"}
+    gone = {"compute_class": "chat", "machine": "a3", "provisioning": "spot"}
+    events = [
+        event(1, "node.ready", "n0", **gone),
+        event(3, "node.removed", "n0", **gone),
+        event(5, "node.ready", "n1", **rung),
+    ]
+    (curve,) = node_curves(events, 10, 40)
+    assert curve.points == ((0.0, 0.0), (0.0, 1.0), (30.0, 1.0))
+
+
 def test_curves_are_drawn_with_their_names_and_marks(tmp_path):
     panel = Panel("replicas", (Curve("chat ready", ((0, 1), (5, 2))),))
     save([panel], [(3.0, "6 requests a second")], tmp_path / "x.svg", "burst")
