@@ -19,6 +19,7 @@ COMMANDS = (
     "render",
     "dashboards",
     "trace",
+    "logs",
     "env",
     "sweep",
     "tools",

@@ -39,6 +39,7 @@ ACCESS_LOG = {
     "bytes_out": "%BYTES_SENT%",
     "route": "%ROUTE_NAME%",
     "request_id": "%REQ(X-REQUEST-ID)%",
+    "traceparent": "%REQ(TRACEPARENT)%",
 }
 """Fields of a line of the access log, in Envoy's words."""
 

@@ -1,0 +1,84 @@
+"""`gke-inference logs`: the requests that the twin's gateways logged; no line has a prompt."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scripts.console import console
+from twin import clusters
+from twin.paths import TwinPaths
+
+_LOOK_SECONDS = 0.5
+Entry = dict[str, Any]
+
+
+def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
+    """Say whether a line of the access log passes the filters; an empty one lets all through.
+
+    Args:
+        entry: the line.
+        model: exact name.
+        status: a code such as `503`, or a class such as `5xx`.
+        trace: begin of a trace's id.
+    """
+    code = str(entry.get("code", ""))
+    fits = code[:1] == status[:1] if status.endswith("xx") else code == status
+    parts = str(entry.get("traceparent") or "").split("-")
+    traced = parts[1] if len(parts) > 1 else ""
+    return (
+        (not model or entry.get("model") == model)
+        and (not status or fits)
+        and (not trace or traced.startswith(trace))
+    )
+
+
+def shown(entry: Entry) -> str:
+    """Return a line for people."""
+    parts = str(entry.get("traceparent") or "").split("-")
+    trace = parts[1][:8] if len(parts) > 1 else "-"
+    return (
+        f"{entry.get('time')}  {entry.get('code')}  {entry.get('duration_ms')} ms  "
+        f"{entry.get('model') or '-'}  {entry.get('endpoint') or '-'}  {trace}  "
+        f"{entry.get('method')} {entry.get('path')}  {entry.get('details')}"
+    )
+
+
+def entries(files: dict[Path, int]) -> Iterator[Entry]:
+    """Yield the lines of files from where each was left, and note how far they were read."""
+    for file, at in files.items():
+        if not file.exists():
+            continue
+        with file.open("rb") as handle:
+            handle.seek(at)
+            for line in handle:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                files[file] += len(line)
+                yield json.loads(line)
+
+
+def logs(
+    model: Annotated[str, typer.Option(help="Only requests for this model.")] = "",
+    status: Annotated[str, typer.Option(help="Only this code, such as 503 or 5xx.")] = "",
+    trace: Annotated[str, typer.Option(help="Only the trace whose id begins so.")] = "",
+    follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Lines as they were written.")] = False,
+) -> None:
+    """Show the requests that went through the twin's gateways."""
+    paths = TwinPaths.default()
+    files: dict[Path, int] = {}
+    while True:
+        for folder in clusters.folders(paths):
+            for file in sorted((folder / "logs").glob("gateway-*.access.jsonl")):
+                files.setdefault(file, 0)
+        for entry in sorted(entries(files), key=lambda one: str(one.get("time"))):
+            if is_wanted(entry, model, status, trace):
+                text = json.dumps(entry) if as_json else shown(entry)
+                console.print(text, markup=False, soft_wrap=True)
+        if not follow:
+            return
+        time.sleep(_LOOK_SECONDS)
