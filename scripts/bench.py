@@ -20,6 +20,7 @@ import yaml
 from infra.growth import stack_with_models
 from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
+from scripts.bench_ladder import ladder_rows
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
@@ -41,6 +42,7 @@ class Subject(StrEnum):
     SCALE = "scale"
     SETUP = "setup"
     DISAGG = "disagg"
+    LADDER = "ladder"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -168,6 +170,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.SCALE: bench_scale,
     Subject.SETUP: bench_setup,
     Subject.DISAGG: bench_disagg,
+    Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
 }
 
 

@@ -9,6 +9,7 @@ import typer
 from scripts.console import CommandError, console
 from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
+from scripts.docs_engine import engine_page, engine_picture
 from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
 from twin.paths import REPOSITORY
@@ -64,9 +65,11 @@ def _rule_line(rule: Rule) -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "twin/rules.md": rules_page,
+    "docs/images/engine-model.svg": engine_picture,
     "docs/policies.md": lambda: _NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
     "docs/reference/components.md": lambda: _NOTICE + components_page(),
+    "docs/reference/engine-model.md": lambda: _NOTICE + engine_page(),
     "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
 }
 

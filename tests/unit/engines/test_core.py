@@ -90,13 +90,17 @@ def play(
 
 
 def without_process(page: str) -> str:
-    """Leave out what depends on the wall: process figures and the time of the LoRA series.
+    """Leave out what depends on the wall: process figures, and when series began or changed.
 
     Sums of floats are rounded: they are added up in another order.
     """
     lines: list[str] = []
     for line in page.splitlines():
-        if line.startswith(("process_", "#")) or "lora_requests_info{" in line:
+        if (
+            line.startswith(("process_", "#"))
+            or "lora_requests_info{" in line
+            or "_created" in line
+        ):
             continue
         name, value = line.rsplit(" ", 1)
         lines.append(f"{name} {float(value):.9g}")

@@ -44,15 +44,29 @@ class _Run:
     """Requests by how many tokens of their last block are computed when the run begins."""
     first: dict[Request, int]
     """Tokens computed of each request when the run began."""
+    held_tokens: int
+    """KV-cache tokens held before the first step."""
     ends: list[float] = field(default_factory=list[float])
     loads: list[StepLoad] = field(default_factory=list[StepLoad])
     done: int = 0
 
-    def load(self, step: int) -> StepLoad:
-        """Return what a step has to do: each one reads a token more of every sequence."""
-        count = len(self.requests)
+    def next_load(self) -> StepLoad:
+        """Return what the step after the computed ones has to do.
+
+        Each step reads a token more of every sequence, and some begin a block.
+        """
+        step = len(self.ends)
+        count, size = len(self.requests), len(self.phases)
         context = self.context + step * count
-        return StepLoad(0, count, context, context, adapters=self.adapters)
+        self.held_tokens += len(self.phases[-step % size]) * size
+        return StepLoad(
+            0,
+            count,
+            context,
+            context,
+            adapters=self.adapters,
+            distinct_tokens=self.held_tokens,
+        )
 
 
 class EngineCore:
@@ -226,7 +240,7 @@ class EngineCore:
         for request in step.admitted:
             if request.first_scheduled is None:
                 request.first_scheduled = begun
-        self._load = step.load()
+        self._load = step.load(self.scheduler.cache.held_tokens)
         names = sorted({r.adapter for r, _ in step.work if r.adapter})
         seconds = self.cost.step_seconds(self._load)
         if names:
@@ -283,14 +297,21 @@ class EngineCore:
                 return None
             self.adapters.load(names, names)
         return _Run(
-            list(running), now, context, len(names), min(steps, _LOOK_AHEAD_STEPS), phases, first
+            list(running),
+            now,
+            context,
+            len(names),
+            min(steps, _LOOK_AHEAD_STEPS),
+            phases,
+            first,
+            scheduler.cache.held_tokens,
         )
 
     def _extend(self, run: _Run, steps: int) -> None:
         """Compute the times of a run's first steps."""
         moment = run.ends[-1] if run.ends else run.begun
-        for step in range(len(run.ends), steps):
-            load = run.load(step)
+        while len(run.ends) < steps:
+            load = run.next_load()
             moment += self.cost.step_seconds(load) * self._slowdown
             run.loads.append(load)
             run.ends.append(moment)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from twin.engines.vllm.hardware import (
     COLLECTIVE_LATENCY_SECONDS,
-    DECODE_EFFICIENCY,
-    PREFILL_EFFICIENCY,
-    STEP_OVERHEAD_SECONDS,
+    SHARED_READ_COST,
     Accelerator,
+    Efficiency,
+    efficiency_of,
 )
 from twin.engines.vllm.models import ModelShape
 
@@ -26,6 +26,9 @@ class StepLoad:
     """New tokens times the context each one attends to, over all sequences."""
     adapters: int = 0
     """Different LoRA adapters in the batch."""
+    distinct_tokens: int | None = None
+    """Of the KV-cache tokens read, those that are read once or first: sequences with a common
+    prefix share its blocks. None: all are."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class CostModel:
     accelerator: Accelerator
     chips: int
     kv_bits: int = 16
+    efficiency: Efficiency | None = None
+    """None: that of vLLM on this kind of accelerator."""
 
     def step_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step: the slower of compute and memory, and the rest on top.
@@ -45,43 +50,59 @@ class CostModel:
         tokens = load.prefill_tokens + load.decode_tokens
         if tokens == 0:
             return 0.0
-        kind = self.accelerator.kind
-        compute = self.flops(load) / (self._peak_flops() * self.chips * PREFILL_EFFICIENCY[kind])
-        memory = self.read_bytes(load) / (
-            self.accelerator.bandwidth_gbps * 1e9 * self.chips * DECODE_EFFICIENCY[kind]
-        )
+        reached = self.efficiency or efficiency_of(self.accelerator)
+        compute = self.compute_seconds(load) / reached.prefill
+        if self.model.is_mixture:
+            compute *= reached.mixture
+        memory = self.memory_seconds(load) / reached.decode
         adapters = 1 + 0.05 * load.adapters  # the extra matrix products of LoRA
         return (
-            max(compute, memory) * adapters
-            + self._link_seconds(tokens)
-            + STEP_OVERHEAD_SECONDS[kind]
+            max(compute, memory) * adapters + self.link_seconds(tokens) + reached.overhead_seconds
         )
+
+    def compute_seconds(self, load: StepLoad) -> float:
+        """Return how long the operations of a step take at peak."""
+        return self.flops(load) / (self._peak_flops() * self.chips)
+
+    def memory_seconds(self, load: StepLoad) -> float:
+        """Return how long the reads of a step take at peak."""
+        return self.read_bytes(load) / (self.accelerator.bandwidth_gbps * 1e9 * self.chips)
 
     def flops(self, load: StepLoad) -> float:
         """Return the floating-point operations of a step: two for a parameter and token."""
         tokens = load.prefill_tokens + load.decode_tokens
-        width = self.model.kv_heads * self.model.head_dim * 4  # about four query heads a KV head
+        width = self.model.query_width or self.model.hidden
         attention = 4.0 * self.model.layers * width * load.attention_pairs
         return 2.0 * self.model.active_billion * 1e9 * tokens + attention
 
     def read_bytes(self, load: StepLoad) -> float:
         """Return the bytes of weights and KV cache that a step reads."""
         tokens = load.prefill_tokens + load.decode_tokens
+        model = self.model
         touched = min(
-            self.model.parameters_billion, self.model.active_billion * max(1.0, tokens**0.75)
+            model.parameters_billion - model.looked_up_billion,
+            model.active_billion * max(1.0, tokens**0.75),
         )
         weights = touched * 1e9 * self.model.bits / 8
-        return weights + load.context_tokens * self.model.kv_bytes_per_token(self.kv_bits)
+        context: float = load.context_tokens
+        if load.distinct_tokens is not None and load.distinct_tokens < context:
+            again = context - load.distinct_tokens
+            context = load.distinct_tokens + SHARED_READ_COST * again
+        return weights + context * self.model.kv_bytes_per_token(self.kv_bits)
 
     def _peak_flops(self) -> float:
-        fast = self.model.bits == 8
-        return (self.accelerator.fp8_tflops if fast else self.accelerator.bf16_tflops) * 1e12
+        chip = self.accelerator
+        peak = chip.bf16_tflops
+        if self.model.bits == 8:
+            peak = chip.fp8_tflops
+        elif self.model.bits == 4:
+            peak = chip.fp4_tflops or peak
+        return peak * 1e12
 
-    def _link_seconds(self, tokens: int) -> float:
+    def link_seconds(self, tokens: int) -> float:
         """Two all-reduces a layer among the chips of a tensor-parallel group."""
         if self.chips == 1:
             return 0.0
-        width = self.model.kv_heads * self.model.head_dim * 4
-        moved = 2 * (self.chips - 1) / self.chips * tokens * width * 2
+        moved = 2 * (self.chips - 1) / self.chips * tokens * self.model.hidden * 2
         one = COLLECTIVE_LATENCY_SECONDS + moved / (self.accelerator.link_gbps * 1e9)
         return 2 * self.model.layers * one

@@ -41,13 +41,15 @@ class Metric:
         help: one line.
         labels: names, in the order of the values given on each call.
         buckets: upper bounds of a histogram, without infinity.
+        created: when it began, in seconds of the epoch; exposed as a family of its own.
     """
 
     name: str
-    kind: Literal["counter", "gauge", "histogram"]
+    kind: Literal["counter", "gauge", "histogram", "summary"]
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    created: float | None = None
     values: dict[tuple[str, ...], float] = field(default_factory=dict[tuple[str, ...], float])
     _histograms: dict[tuple[str, ...], _Buckets] = field(
         default_factory=dict[tuple[str, ...], _Buckets]
@@ -98,9 +100,25 @@ class Metric:
         """Return the family in the text format."""
         if self._text is None:
             self._text = "".join(
-                [f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n", *self._rows()]
+                [
+                    f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n",
+                    *self._rows(),
+                    *self._beginnings(),
+                ]
             )
         return self._text
+
+    def _beginnings(self) -> list[str]:
+        if self.created is None:
+            return []
+        name = self.name.removesuffix("_total") if self.kind == "counter" else self.name
+        return [
+            f"# HELP {name}_created {self.help}\n# TYPE {name}_created gauge\n",
+            *(
+                f"{name}_created{label_text(self.labels, labels)} {number(self.created)}\n"
+                for labels in (*self.values, *self._histograms)
+            ),
+        ]
 
     def _rows(self) -> list[str]:
         rows = [

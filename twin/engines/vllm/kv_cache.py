@@ -77,6 +77,11 @@ class KvCache:
         return len(self._free) + self.blocks - len(self._blocks)
 
     @property
+    def held_tokens(self) -> int:
+        """Tokens in the blocks that sequences hold, each block counted once."""
+        return (self.blocks - self.free_blocks) * self.block_size
+
+    @property
     def usage(self) -> float:
         """Part of the blocks that sequences hold, 0 to 1."""
         return 1.0 - self.free_blocks / self.blocks if self.blocks else 0.0

@@ -32,6 +32,21 @@ _BETWEEN_TOKENS = (
 _STEP_TOKENS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 _PREEMPTIONS = (1, 2, 3, 4, 5, 10, 20)
 _N = (1, 2, 5, 10, 20)
+_DECLARED = (
+    "http_request_duration_highr_seconds",
+    "http_request_duration_seconds",
+    "http_request_size_bytes",
+    "http_response_size_bytes",
+    "process_max_fds",
+    "process_open_fds",
+    "process_virtual_memory_bytes",
+    "python_gc_collections_total",
+    "python_gc_objects_collected_total",
+    "python_gc_objects_uncollectable_total",
+    "python_info",
+)
+"""Families of the process and its web server: declared, without samples."""
+_TIERS = ("device", "host", "disk", "p2p", "external_unspecified")
 _ENGINE = "0"
 
 
@@ -68,7 +83,11 @@ class EngineMetrics:
     def _make(self, name: str, buckets: tuple[float, ...] = (), *series: str) -> Metric:
         entry = catalogue()[name]
         labels = tuple(label for label in entry["labels"] if label != "le")
-        metric = Metric(name, entry["type"], entry["help"], labels, buckets)
+        # the real server's client library writes when a series began, for all but the process's own
+        dated = entry["type"] != "gauge" and name.startswith(("vllm:", "http_"))
+        metric = Metric(
+            name, entry["type"], entry["help"], labels, buckets, time.time() if dated else None
+        )
         self._metrics[name] = metric
         if labels == ("engine", "model_name"):
             metric.touch(_ENGINE, self._model)
@@ -115,6 +134,7 @@ class EngineMetrics:
         self.external_hits = self._make("vllm:external_prefix_cache_hits_total")
         self._make("vllm:mm_cache_queries_total")
         self._make("vllm:mm_cache_hits_total")
+        self.cached_by_source = self._make("vllm:prompt_tokens_cached_by_source_total", (), *_TIERS)
         self.rejections = self._make("vllm:admission_rejections_total")
         for reason in ("max_num_queued_reqs", "max_num_queued_tokens"):
             self.rejections.touch(self._model, reason)
@@ -139,6 +159,8 @@ class EngineMetrics:
         self.decode_time = self._make("vllm:request_decode_time_seconds", _LATENCY)
         self.request_preemptions = self._make("vllm:request_num_preemptions", _PREEMPTIONS)
         self.computed_tokens = self._make("vllm:request_prefill_kv_computed_tokens", tokens)
+        self._make("vllm:sleep_mode_operation_duration_seconds", _LATENCY)
+        self._make("vllm:sleep_mode_operations_in_flight")
 
     def _info(self) -> None:
         deployment, flags = self._deployment, self._deployment.flags
@@ -163,6 +185,8 @@ class EngineMetrics:
         self._cpu = self._make("process_cpu_seconds_total")
         self._memory = self._make("process_resident_memory_bytes")
         self.http_requests = self._make("http_requests_total")
+        for name in _DECLARED:
+            self._make(name)
 
     def _series(self) -> tuple[str, str]:
         return (_ENGINE, self._model)
@@ -186,6 +210,8 @@ class EngineMetrics:
         self.kv_usage.set(scheduler.cache.usage, *series)
         self.prefix_queries.set(scheduler.cache.stats.queries, *series)
         self.prefix_hits.set(scheduler.cache.stats.hits, *series)
+        device = self._values(self.cached_by_source, "device")
+        self.cached_by_source.set(scheduler.cache.stats.hits, *device)
         if max_adapters is not None:
             # the newest series counts for readers; older ones are dropped
             names = [",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting)]

@@ -35,11 +35,27 @@ class ModelShape:
     """Bits of a weight."""
     embedding: bool = False
     """Whether it answers with vectors instead of text."""
+    width: int = 0
+    """Size of the hidden state; 0: four times the KV heads' width, as in dense models."""
+    query_width: int = 0
+    """Width of all query heads of a layer together, as attention computes; 0: as `width`."""
+    looked_up_billion: float = 0.0
+    """Parameters of tables that a token takes a row of and nobody reads whole."""
 
     @property
     def weights_gb(self) -> float:
         """Size of the weights, in 10^9 bytes."""
         return self.parameters_billion * self.bits / 8
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether a token passes through part of the parameters only."""
+        return self.active_billion < self.parameters_billion - self.looked_up_billion
+
+    @property
+    def hidden(self) -> int:
+        """Size of the hidden state."""
+        return self.width or self.kv_heads * self.head_dim * 4
 
     def kv_bytes_per_token(self, kv_bits: int) -> int:
         """Return the bytes one token takes in the KV cache, over all layers."""
@@ -57,8 +73,8 @@ _KNOWN: tuple[tuple[str, ModelShape], ...] = (
     (r"llama-?3(\.[0-9])?.*8b", _shape(8.03, 32, 8, 128, 131_072)),
     (r"llama-?3\.2.*3b", _shape(3.21, 28, 8, 128, 131_072)),
     (r"llama-?3\.2.*1b", _shape(1.24, 16, 8, 64, 131_072)),
-    (r"qwen-?3.*30b-a3b", ModelShape(30.5, 3.3, 48, 4, 128, 40_960)),
-    (r"qwen-?3.*235b-a22b", ModelShape(235, 22, 94, 4, 128, 40_960)),
+    (r"qwen-?3.*30b-a3b", ModelShape(30.5, 3.3, 48, 4, 128, 40_960, width=2048, query_width=4096)),
+    (r"qwen-?3.*235b-a22b", ModelShape(235, 22, 94, 4, 128, 40_960, width=4096, query_width=8192)),
     (r"qwen-?3.*32b", _shape(32.8, 64, 8, 128, 40_960)),
     (r"qwen-?3.*14b", _shape(14.8, 40, 8, 128, 40_960)),
     (r"qwen-?3.*8b", _shape(8.2, 36, 8, 128, 40_960)),
@@ -67,8 +83,40 @@ _KNOWN: tuple[tuple[str, ModelShape], ...] = (
     (r"gemma-?3.*27b", _shape(27.4, 62, 16, 128, 131_072)),
     (r"gemma-?3.*12b", _shape(12.2, 48, 8, 256, 131_072)),
     (r"gemma-?3.*4b", _shape(4.3, 34, 4, 256, 131_072)),
-    (r"gpt-oss.*120b", ModelShape(116.8, 5.1, 36, 8, 64, 131_072, bits=4)),
-    (r"gpt-oss.*20b", ModelShape(20.9, 3.6, 24, 8, 64, 131_072, bits=4)),
+    (r"gemma-?2.*27b", _shape(27.2, 46, 16, 128, 8_192)),
+    (r"gemma-?2.*2b", _shape(2.6, 26, 4, 256, 8_192)),
+    (r"gemma-?4.*26b-a4b", ModelShape(26.0, 4.0, 30, 8, 256, 131_072)),
+    (r"gemma-?4.*e2b", ModelShape(5.1, 2.3, 30, 2, 256, 131_072, looked_up_billion=2.8)),
+    (r"gemma-?4.*e4b", ModelShape(8.0, 4.5, 35, 2, 256, 131_072, looked_up_billion=3.5)),
+    (
+        r"deepseek-(r1|v3)",
+        ModelShape(671.0, 37.0, 61, 1, 288, 131_072, bits=8, width=7168, query_width=69_632),
+    ),
+    (
+        r"llama-?4.*maverick",
+        ModelShape(400.0, 17.0, 48, 8, 128, 131_072, width=5120, query_width=5120),
+    ),
+    (
+        r"llama-?4.*scout",
+        ModelShape(109.0, 17.0, 48, 8, 128, 131_072, width=5120, query_width=5120),
+    ),
+    (
+        r"qwen-?3.*480b-a35b",
+        ModelShape(480.0, 35.0, 62, 8, 128, 262_144, width=6144, query_width=12_288),
+    ),
+    (
+        r"qwen-?3\.5.*397b-a17b",
+        ModelShape(397.0, 17.0, 15, 2, 256, 262_144, width=4096, query_width=8192),
+    ),
+    (r"llama-?2.*70b", _shape(69.0, 80, 8, 128, 4_096)),
+    (
+        r"gpt-oss.*120b",
+        ModelShape(116.8, 5.1, 36, 8, 64, 131_072, bits=4, width=2880, query_width=4096),
+    ),
+    (
+        r"gpt-oss.*20b",
+        ModelShape(20.9, 3.6, 24, 8, 64, 131_072, bits=4, width=2880, query_width=4096),
+    ),
     (r"mistral.*7b", _shape(7.25, 32, 8, 128, 32_768)),
     (r"mixtral.*8x7b", ModelShape(46.7, 12.9, 32, 8, 128, 32_768)),
     (r"bge-m3", _shape(0.57, 24, 16, 64, 8_192)),

@@ -181,40 +181,65 @@ def _tokens(name: str, size: int) -> list[int]:
     return list(range(start, start + size))
 
 
-def replay(
-    trace: Iterable[TraceRequest], deployments: Sequence[Deployment], route: Route
-) -> Replay:
-    """Compute what becomes of a trace.
+class Cluster:
+    """Replicas that play one trace after another and keep their caches.
 
     Args:
-        trace: the requests, in any order.
         deployments: one for each replica; all begin with empty caches.
         route: chooses the replica of each request when it arrives.
 
     Raises:
-        ValueError: there is no replica, or the route chose one that does not exist.
+        ValueError: there is no replica.
     """
-    engines = [EngineCore(deployment) for deployment in deployments]
-    if not engines:
-        raise ValueError("a replay needs at least one replica, got none")
-    prompts = {made.block_size: _Prompts(made.block_size) for made in deployments}
-    placed: list[tuple[TraceRequest, int, Request]] = []
-    for entry in sorted(trace, key=lambda item: item.arrival):
-        for engine in engines:
-            engine.advance(entry.arrival)
+
+    def __init__(self, deployments: Sequence[Deployment], route: Route) -> None:
+        if not deployments:
+            raise ValueError("a replay needs at least one replica, got none")
+        self.engines = [EngineCore(deployment) for deployment in deployments]
+        self.now = 0.0
+        """Seconds since the first trace began."""
+        self._route = route
+        self._requests = 0
+        self._prompts = {made.block_size: _Prompts(made.block_size) for made in deployments}
+
+    def play(self, trace: Iterable[TraceRequest]) -> Replay:
+        """Compute what becomes of a trace that begins now; `now` is its end afterwards.
+
+        Raises:
+            ValueError: the route chose a replica that does not exist.
+        """
+        begun = self.now
+        placed: list[tuple[TraceRequest, int, Request]] = []
+        for entry in sorted(trace, key=lambda item: item.arrival):
+            self._advance(begun + entry.arrival)
+            index = self._route(entry, self.engines)
+            if not 0 <= index < len(self.engines):
+                raise ValueError(f"the route must choose 0 to {len(self.engines) - 1}, got {index}")
+            engine = self.engines[index]
+            tokens, hashes = self._prompts[engine.deployment.block_size].of(entry)
+            request = _request(entry, self._requests, tokens, hashes)
+            request.arrival = begun + entry.arrival
+            self._requests += 1
+            engine.submit(request, request.arrival)
+            placed.append((entry, index, request))
+        for engine in self.engines:
+            while (moment := engine.next_event()) is not None:
+                engine.advance(moment)
+                engine.news()
+                self.now = max(self.now, moment)
+        return Replay([_outcome(*item) for item in placed], self.engines)
+
+    def _advance(self, now: float) -> None:
+        for engine in self.engines:
+            engine.advance(now)
             engine.news()
-        index = route(entry, engines)
-        if not 0 <= index < len(engines):
-            raise ValueError(f"the route must choose 0 to {len(engines) - 1}, got {index}")
-        tokens, hashes = prompts[deployments[index].block_size].of(entry)
-        request = _request(entry, len(placed), tokens, hashes)
-        engines[index].submit(request, entry.arrival)
-        placed.append((entry, index, request))
-    for engine in engines:
-        while (moment := engine.next_event()) is not None:
-            engine.advance(moment)
-            engine.news()
-    return Replay([_outcome(*item) for item in placed], engines)
+
+
+def replay(
+    trace: Iterable[TraceRequest], deployments: Sequence[Deployment], route: Route
+) -> Replay:
+    """Compute what becomes of a trace on replicas with empty caches: see `Cluster`."""
+    return Cluster(deployments, route).play(trace)
 
 
 def _request(entry: TraceRequest, number: int, tokens: list[int], hashes: list[int]) -> Request:
@@ -239,9 +264,9 @@ def _outcome(entry: TraceRequest, index: int, request: Request) -> Outcome:
     return Outcome(
         request=entry,
         replica=index,
-        ttft=None if first is None else first - entry.arrival,
+        ttft=None if first is None else first - request.arrival,
         tpot=(last - first) / between if first is not None and last and between > 0 else None,
-        e2e=last - entry.arrival if last is not None and whole else None,
+        e2e=last - request.arrival if last is not None and whole else None,
         cached_tokens=request.cached_tokens,
         preemptions=request.preemptions,
     )

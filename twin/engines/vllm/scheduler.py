@@ -27,13 +27,28 @@ class Step:
     prefill_tokens: int = 0
     decode_tokens: int = 0
 
-    def load(self) -> StepLoad:
-        """Return what the step costs."""
-        context = sum(request.computed + tokens for request, tokens in self.work)
-        pairs = sum(tokens * (request.computed + tokens) for request, tokens in self.work)
-        adapters = {request.adapter for request, _ in self.work if request.adapter}
+    def load(self, held_tokens: int | None = None) -> StepLoad:
+        """Return what the step costs.
+
+        Args:
+            held_tokens: KV-cache tokens that all its sequences hold together.
+        """
+        context = 0
+        pairs = 0
+        adapters: set[str] = set()
+        for request, tokens in self.work:
+            reach = request.computed + tokens
+            context += reach
+            pairs += tokens * reach
+            if request.adapter:
+                adapters.add(request.adapter)
         return StepLoad(
-            self.prefill_tokens, self.decode_tokens, context, pairs, adapters=len(adapters)
+            self.prefill_tokens,
+            self.decode_tokens,
+            context,
+            pairs,
+            adapters=len(adapters),
+            distinct_tokens=held_tokens,
         )
 
 

@@ -1,0 +1,214 @@
+"""The page and the picture that compare the engine model with what was published."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from statistics import median
+
+from twin.engines.vllm.calibration import Compared, Family, bursts, families, fits
+
+_OPENING = """\
+# The engine model against published points
+
+What the cost model of the simulated engine says for every usable published point, and by how much
+it is wrong. What the model is, and what it leaves out, stands in
+[engine-model.md](../engine-model.md); the points, with their sources, in
+[benchmarks.csv](../../twin/engines/vllm/data/benchmarks.csv).
+
+Each family of engine and hardware has four fitted figures: the parts of peak compute (*prefill*)
+and of peak bandwidth (*decode*) that it reaches, the time that each step takes besides
+(*overhead*), and by how much a mixture of experts computes slower (*mixture*). Every error is of a
+simulation whose figures were fitted **without** that point (leave one out). *As the engine is set*
+is the median error with the figures that the simulated vLLM uses, which are not those of the fit
+everywhere.
+
+![Simulated over published](../images/engine-model.svg)
+"""
+_SIZE, _MARGIN = 560, 56
+_COLOURS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
+    "#bcbd22", "#17becf", "#000000",
+)  # fmt: skip
+
+
+@cache
+def engine_page() -> str:
+    """Return the page: families, points, bursts and memory fits."""
+    found = families()
+    return "\n".join(
+        [
+            _OPENING,
+            *_family_table(found),
+            *_burst_table(),
+            *_fit_section(),
+            *_point_tables(found),
+            "",
+        ]
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _family_table(found: Sequence[Family]) -> list[str]:
+    everything = sorted(error for family in found for error in family.errors)
+    lines = [
+        f"{len(everything)} quantities of {len(found)} families; the median error is "
+        f"{_percent(median(everything))}, nine in ten are below "
+        f"{_percent(everything[int(0.9 * (len(everything) - 1))])}.",
+        "",
+        "| family | points | prefill | decode | overhead, ms | mixture | median error | worst | "
+        "as the engine is set |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for family in found:
+        figures, errors = family.efficiency, family.errors
+        used = _percent(median(family.engine_errors)) if family.name.startswith("vLLM") else "-"
+        lines.append(
+            f"| {family.name} | {len(errors)} | {figures.prefill:.2f} | {figures.decode:.2f} | "
+            f"{figures.overhead_seconds * 1e3:.1f} | {figures.mixture:.1f} | "
+            f"{_percent(median(errors))} | {_percent(errors[-1])} | {used} |"
+        )
+    return lines
+
+
+def _burst_table() -> list[str]:
+    lines = [
+        "",
+        "## Bursts of long prompts",
+        "",
+        "Replayed with the engine's own figures, by the scheduler of the server. Mean times in ms.",
+        "",
+        "| model, hardware | burst | TTFT published | simulated | error | "
+        "between tokens published | simulated | error |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for burst in bursts():
+        row = burst.row
+        ttft, tpot = float(row["ttft_ms"]), float(row["tpot_ms"])
+        lines.append(
+            f"| {row['model']} {row['precision']}, {row['chips']} x {row['accelerator']} | "
+            f"{row['load'].removeprefix('burst ')} | {ttft:.0f} | {burst.ttft:.0f} | "
+            f"{burst.ttft / ttft - 1:+.0%} | {tpot:.1f} | {burst.tpot:.1f} | "
+            f"{burst.tpot / tpot - 1:+.0%} |"
+        )
+    return lines
+
+
+def _fit_section() -> list[str]:
+    tried = fits()
+    failed = [fit for fit in tried if fit.problem]
+    lines = [
+        "",
+        "## Which models fit",
+        "",
+        f"Of {len(tried)} combinations of model, hardware and context that "
+        "GoogleCloudPlatform/accelerated-platforms runs, the memory model lets "
+        f"{len(tried) - len(failed)} start. It refuses:",
+        "",
+        "| model | hardware | context | what the engine says |",
+        "|---|---|---|---|",
+    ]
+    for fit in failed:
+        row = fit.row
+        lines.append(
+            f"| {row['model']} | {row['chips']} x {row['accelerator']} | {row['max_model_len']} | "
+            f"{fit.problem} |"
+        )
+    return lines
+
+
+def _point_tables(found: Sequence[Family]) -> list[str]:
+    lines = ["", "## All points"]
+    for family in found:
+        lines += [
+            "",
+            f"### {family.name}",
+            "",
+            "| model | hardware | in, out | load | what | published | simulated | error |",
+            "|---|---|---|---|---|---|---|---|",
+            *(_point_line(item) for item in family.compared),
+        ]
+    sources = Counter(item.point.row["kind"] for family in found for item in family.compared)
+    counted = ", ".join(f"{kind} {count}" for kind, count in sorted(sources.items()))
+    return [*lines, "", f"Kinds of source: {counted}."]
+
+
+def _point_line(item: Compared) -> str:
+    row = item.point.row
+    return (
+        f"| {row['model']} {row['precision']} | {row['chips']} x {row['accelerator']} | "
+        f"{row['input_tokens']}, {row['output_tokens']} | {row['load']} | {item.point.quantity} | "
+        f"{item.point.published:,.1f} | {item.simulated:,.1f} | {item.error:+.0%} |"
+    )
+
+
+def engine_picture() -> str:
+    """Return an SVG: each point's simulated over its published value, on logarithmic axes."""
+    found = families()
+    pairs = [(item.point.published, item.simulated) for f in found for item in f.compared]
+    low = math.floor(math.log10(min(min(pair) for pair in pairs)))
+    high = math.ceil(math.log10(max(max(pair) for pair in pairs)))
+
+    def at(value: float) -> float:
+        return _MARGIN + (math.log10(value) - low) / (high - low) * (_SIZE - 2 * _MARGIN)
+
+    width = _SIZE + 300
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_SIZE}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{width}" height="{_SIZE}" fill="white"/>',
+        *_axes(low, high, at),
+    ]
+    for number, family in enumerate(found):
+        colour = _COLOURS[number % len(_COLOURS)]
+        y = _MARGIN + 20 * number
+        lines.append(f'<circle cx="{_SIZE}" cy="{y}" r="5" fill="{colour}"/>')
+        lines.append(f'<text x="{_SIZE + 12}" y="{y + 4}">{family.name}</text>')
+        for item in family.compared:
+            cx, cy = at(item.point.published), _SIZE - at(item.simulated)
+            lines.append(
+                f'<circle cx="{cx:.1f}" cy="{cy:.1f}" r="3" fill="{colour}" fill-opacity="0.6"/>'
+            )
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _axes(low: int, high: int, at: Callable[[float], float]) -> list[str]:
+    first, last = at(10.0**low), at(10.0**high)
+    middle = _SIZE / 2
+    lines: list[str] = []
+    for exponent in range(low, high + 1):
+        place = at(10.0**exponent)
+        across = (
+            f'x1="{place:.1f}" y1="{_SIZE - first:.1f}" x2="{place:.1f}" y2="{_SIZE - last:.1f}"'
+        )
+        up = f'x1="{first:.1f}" y1="{_SIZE - place:.1f}" x2="{last:.1f}" y2="{_SIZE - place:.1f}"'
+        lines += [f'<line {across} stroke="#ddd"/>', f'<line {up} stroke="#ddd"/>']
+        label = f"{10**exponent:,}" if exponent >= 0 else f"{10.0**exponent:g}"
+        lines.append(
+            f'<text x="{place:.1f}" y="{_SIZE - _MARGIN + 18}" text-anchor="middle">{label}</text>'
+        )
+        lines.append(
+            f'<text x="{_MARGIN - 6}" y="{_SIZE - place + 4:.1f}" text-anchor="end">{label}</text>'
+        )
+    for factor, dash in (
+        (1.0, ""),
+        (1.2, ' stroke-dasharray="4"'),
+        (1 / 1.2, ' stroke-dasharray="4"'),
+    ):
+        start, end = 10.0**low, 10.0**high
+        lines.append(
+            f'<line x1="{at(start):.1f}" y1="{_SIZE - at(start * factor):.1f}" '
+            f'x2="{at(end):.1f}" y2="{_SIZE - at(end * factor):.1f}" stroke="#555"{dash}/>'
+        )
+    lines.append(
+        f'<text x="{middle}" y="{_SIZE - 12}" text-anchor="middle">published: output tokens/s, '
+        "or ms between tokens</text>"
+    )
+    lines.append(
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
+        "simulated; dashed: a fifth off</text>"
+    )
+    return lines
