@@ -32,7 +32,7 @@ def ladder_rows(folder: Path) -> list[dict[str, Any]]:
 
 def _draw(stages: list[Stage], path: Path) -> None:
     mpl.rcParams["svg.hashsalt"] = "ladder"
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure: Any = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for routing, colour in (("round-robin", "tab:red"), ("prefix-affine", "tab:blue")):
         mine = [stage for stage in stages if stage.routing == routing]
