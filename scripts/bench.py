@@ -18,6 +18,7 @@ import typer
 import yaml
 
 from infra.growth import stack_with_models
+from scripts import bench_routing
 from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_ladder import ladder_rows
@@ -43,6 +44,7 @@ class Subject(StrEnum):
     SETUP = "setup"
     DISAGG = "disagg"
     LADDER = "ladder"
+    ROUTING = "routing"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -177,18 +179,30 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
 def bench(
     subject: Annotated[list[Subject] | None, typer.Argument(help="Default: all.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
+    quick: Annotated[bool, typer.Option(help="routing: one seed, short stages.")] = False,
+    workload: Annotated[list[str] | None, typer.Option(help="routing: only these.")] = None,
+    policy: Annotated[list[str] | None, typer.Option(help="routing: only these.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="routing: runs at a time.")] = 2,
+    pictures: Annotated[bool, typer.Option(help="routing: draw docs/images.")] = False,
 ) -> None:
-    """Measure and write build/bench/SUBJECT.json."""
-    engine = Engine(TwinPaths.default())
+    """Measure and write build/bench/SUBJECT.json; status 1 where a bound does not hold."""
     folder = REPOSITORY / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
+    holds = True
     for one in subject or list(Subject):
         console.print(f"[bold]{one.value}[/bold]")
+        if one is Subject.ROUTING:
+            holds &= bench_routing.measure(
+                is_quick=quick, chosen=workload, names=policy, workers=workers, draws=pictures
+            )
+            continue
         result = {
             "date": date.today().isoformat(),
             "command": f"gke-inference bench {one.value} --runs {runs}",
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
             f"{platform.python_version()}",
-            "rows": _MEASURES[one](engine, runs),
+            "rows": _MEASURES[one](Engine(TwinPaths.default()), runs),
         }
         (folder / f"{one.value}.json").write_text(json.dumps(result, indent=1) + "\n")
+    if not holds:
+        raise typer.Exit(1)

@@ -30,12 +30,15 @@ _COMPONENT = "endpoint-picker"
 _DISTROLESS_NONROOT_USER = 65532
 # Longer than the longest stream the picker may still observe when it is told to stop.
 _GRACE_SECONDS = 130
-# The weights of the upstream chart (2, 2, 3); adapters count like a queue or a cache.
-_WEIGHTS = {
+# Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
+# hardware from large in one pool, and queues do not: they are empty until a replica is lost.
+_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 8, "prefix-cache-scorer": 3}
+# A request in the wrong batch waits for an adapter's slot, so adapters weigh more than a prefix.
+_ADAPTER_WEIGHTS = {
     "queue-scorer": 2,
     "kv-cache-utilization-scorer": 2,
     "prefix-cache-scorer": 3,
-    "lora-affinity-scorer": 2,
+    "lora-affinity-scorer": 4,
 }
 
 
@@ -46,9 +49,9 @@ def picker_config(*, has_adapters: bool) -> str:
     `vllm:cache_config_info`, so the two can never disagree; the numbers below only hold until
     the first scrape (64 characters = 16 tokens of 4 characters).
     """
-    scorers = [name for name in _WEIGHTS if has_adapters or name != "lora-affinity-scorer"]
+    weights = _ADAPTER_WEIGHTS if has_adapters else _WEIGHTS
     plugins: list[Manifest] = []
-    for name in scorers:
+    for name in weights:
         plugin: Manifest = {"type": name}
         if name == "prefix-cache-scorer":
             plugin["parameters"] = {
@@ -58,7 +61,7 @@ def picker_config(*, has_adapters: bool) -> str:
                 "maxPrefixBlocksToMatch": 256,
             }
         plugins.append(plugin)
-    profile = [{"pluginRef": name, "weight": _WEIGHTS[name]} for name in scorers]
+    profile = [{"pluginRef": name, "weight": weight} for name, weight in weights.items()]
     kind = api("picker_config")
     return yaml.safe_dump(
         {

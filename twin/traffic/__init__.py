@@ -9,20 +9,23 @@ answered, refused (an error the client can read) or lost (none).
 """
 
 from twin.traffic.asks import Ask, Prompt, Trace
-from twin.traffic.client import Options, replay, run
+from twin.traffic.client import Client, Options, Pace, Steady, replay, run
 from twin.traffic.generators import mixed_lengths, multi_adapter, poisson_times, shared_prefix
 from twin.traffic.records import Outcome, Record
 from twin.traffic.report import Percentiles, Report, Slo, Summary
 
 __all__ = [
     "Ask",
+    "Client",
     "Options",
     "Outcome",
+    "Pace",
     "Percentiles",
     "Prompt",
     "Record",
     "Report",
     "Slo",
+    "Steady",
     "Summary",
     "Trace",
     "mixed_lengths",

@@ -64,21 +64,20 @@ def shared_prefix(
 ) -> Iterator[Ask]:
     """Yield prompts that share long prefixes: groups of users with the same system prompt.
 
-    The defaults are llm-d's ladder (guides/optimized-baseline/benchmark-templates/guide.yaml). Each
-    round goes through all prompts in a new order, as inference-perf does.
+    The defaults are llm-d's ladder. Each round goes through all prompts in a new order.
 
     Args:
-        rate: requests a second.
+        rate: requests a second, over `seconds` from `start` on.
         seconds: of the stage.
         seed: of arrivals and order.
-        model: asked for.
+        model: that is asked for.
         groups: different prefixes.
         prompts_per_group: different questions for each of them.
         prefix_tokens: of a prefix.
         question_tokens: of a question.
         output_tokens: of an answer.
-        start: when the stage begins.
-        texts: two streams with the same value have the same prefixes and questions.
+        start: in seconds.
+        texts: streams with the same value share prefixes and questions.
     """
     choose = random.Random(f"order/{seed}/{rate}/{texts}")  # noqa: S311
     deck: list[tuple[int, int]] = []

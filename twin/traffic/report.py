@@ -103,6 +103,24 @@ class Report:
         kept = tuple(r for r in self.records if start <= r.due < end)
         return Report(kept, self.speed)
 
+    def steady_tok_s(self, seconds: float) -> float:
+        """Return the output tokens a second that came while requests were being sent.
+
+        An answer's tokens are spread evenly from its first to its last. Unlike the throughput of a
+        summary this does not depend on how long the slowest answer takes to drain.
+
+        Args:
+            seconds: of sending.
+        """
+        came = 0.0
+        for record in self.of(Outcome.ANSWERED):
+            if record.first is None or record.last is None or record.first >= seconds:
+                continue
+            took = record.last - record.first
+            share = 1.0 if record.last <= seconds else (seconds - record.first) / took
+            came += record.tokens * share
+        return round(came / seconds, 1)
+
     def summary(self, slo: Slo | None = None) -> Summary:
         """Return the totals; with an SLO also the goodput."""
         answered = self.of(Outcome.ANSWERED)

@@ -174,8 +174,15 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
         text = named(recorder, CONFIG_MAP, f"{pool}-picker")["data"]["default-plugins.yaml"]
         profile = yaml.safe_load(text)["schedulingProfiles"][0]["plugins"]
         weights[pool] = {entry["pluginRef"]: entry["weight"] for entry in profile}
-    shared = {"queue-scorer": 2, "kv-cache-utilization-scorer": 2, "prefix-cache-scorer": 3}
-    assert weights == {"plain": shared, "llama-8b": {**shared, "lora-affinity-scorer": 2}}
+    assert weights == {
+        "plain": {"queue-scorer": 2, "kv-cache-utilization-scorer": 8, "prefix-cache-scorer": 3},
+        "llama-8b": {
+            "queue-scorer": 2,
+            "kv-cache-utilization-scorer": 2,
+            "prefix-cache-scorer": 3,
+            "lora-affinity-scorer": 4,
+        },
+    }
 
 
 def test_a_second_picker_elects_a_leader_and_nothing_waits_for_both(recorder):

@@ -26,6 +26,15 @@ def test_throughput_counts_complete_answers_until_the_last_has_drained():
     assert found.ttft_mean_ms == 1000.0
 
 
+def test_steady_throughput_counts_what_came_while_requests_were_sent():
+    before = record(0, 0.0, 1.0, 101, 0.01)
+    across = record(1, 0.0, 1.0, 101, 0.08)  # from 1 s to 9 s
+    after = record(2, 0.0, 6.0, 101, 0.01)
+    lost = record(3, 0.0, 1.0, 101, 0.01, Outcome.LOST)
+    report = Report((before, across, after, lost))
+    assert report.steady_tok_s(5.0) == pytest.approx((101 + 101 / 2) / 5.0, abs=0.1)
+
+
 def test_goodput_counts_only_what_kept_both_promises():
     slo = Slo(ttft_ms=500, tpot_ms=20)
     report = Report(

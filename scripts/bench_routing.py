@@ -1,0 +1,136 @@
+"""`gke-inference bench routing`: the routing laboratory, written to build/bench/routing.json."""
+
+import json
+import os
+import platform
+import time
+from datetime import date
+from typing import Any
+
+from rich.table import Table
+
+from scripts.console import CommandError, console, ensure_tools
+from twin.lab import bounds
+from twin.lab.calibration import calibration_errors
+from twin.lab.curves import draw
+from twin.lab.policies import Facts, policies
+from twin.lab.results import page
+from twin.lab.rows import Row
+from twin.lab.session import SessionError, jobs_of, run_all
+from twin.lab.worker import Job
+from twin.lab.workloads import workloads
+from twin.paths import REPOSITORY
+
+_FILE = REPOSITORY / "build" / "bench" / "routing.json"
+_IMAGES = REPOSITORY / "docs" / "images"
+_PAGE = REPOSITORY / "docs" / "routing-results.md"
+_ENGINE = "twin.engines.vllm (simulated vLLM: its scheduler, step times of a roofline)"
+_PICKER = "gateway-api-inference-extension v1.2.0"
+
+
+def measure(
+    *,
+    is_quick: bool,
+    chosen: list[str] | None,
+    names: list[str] | None,
+    workers: int = 2,
+    draws: bool = False,
+) -> bool:
+    """Run the laboratory, write its file, print its tables; return whether every bound holds.
+
+    With some policies only there is nothing to compare, and no bound is judged.
+
+    Args:
+        is_quick: one seed and short stages.
+        chosen: workloads; None or empty: all.
+        names: policies; None or empty: all.
+        workers: runs at a time.
+        draws: whether to write the page and the pictures of the docs anew.
+
+    Raises:
+        CommandError: a name is unknown, or a run failed.
+    """
+    known = workloads()
+    _refuse_unknown("workload", chosen, list(known))
+    _refuse_unknown("policy", names, [one.name for one in policies(Facts())])
+    jobs = jobs_of((known[name] for name in chosen or known), names or None, is_quick=is_quick)
+    ensure_tools()
+    begun = time.monotonic()
+    try:
+        rows = run_all(jobs, workers, _tell)
+    except SessionError as error:
+        raise CommandError(str(error)) from error
+    order = [*known]
+    rows.sort(key=lambda r: (order.index(r["workload"]), r["rate_qps"], r["policy"], r["seed"]))
+    checks = bounds.check(rows) if not names else []
+    result = _write(rows, checks, is_quick=is_quick, seconds=time.monotonic() - begun)
+    _print(rows, checks)
+    if draws:
+        draw(rows, _IMAGES)
+        _PAGE.write_text(page(result))
+    return all(found.passes for found in checks)
+
+
+def _refuse_unknown(what: str, given: list[str] | None, known: list[str]) -> None:
+    for name in given or []:
+        if name not in known:
+            raise CommandError(f"{what} must be one of {', '.join(known)}, got {name!r}")
+
+
+def _tell(job: Job, rows: list[Row]) -> None:
+    last = rows[-1]
+    console.print(
+        f"{job.workload}, {job.policy}, seed {job.seed}: {last['throughput_tok_s']:.0f} tok/s at "
+        f"{last['rate_qps']:g} QPS, p99 TTFT {last['ttft_ms']['p99']:.0f} ms"
+    )
+
+
+def _write(
+    rows: list[Row], checks: list[bounds.Check], *, is_quick: bool, seconds: float
+) -> dict[str, Any]:
+    _FILE.parent.mkdir(parents=True, exist_ok=True)
+    result: dict[str, Any] = {
+        "date": date.today().isoformat(),
+        "command": "gke-inference bench routing" + (" --quick" if is_quick else ""),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
+        f"{platform.python_version()}; load {os.getloadavg()[1]:.1f} over five minutes",
+        "seconds": round(seconds, 1),
+        "picker": _PICKER,
+        "engine": _ENGINE,
+        "time": "lockstep: engine time stands still while programs work; `speed` is engine seconds "
+        "a second of the wall",
+        "pass": all(found.passes for found in checks),
+        "checks": [found.as_dict() for found in checks],
+        "calibration": calibration_errors(rows),
+        "rows": rows,
+    }
+    _FILE.write_text(json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def _print(rows: list[Row], checks: list[bounds.Check]) -> None:
+    table = Table(title="Routing laboratory")
+    for column in ("workload", "QPS", "policy", "seed", "tok/s", "TTFT p50", "p99 ms", "TPOT p99",
+                   "goodput", "$/Mtok", "hits", "lost"):  # fmt: skip
+        table.add_column(column, justify="left" if column in {"workload", "policy"} else "right")
+    for row in rows:
+        cost = row["usd_per_mtok"]
+        table.add_row(
+            row["workload"], f"{row['rate_qps']:g}", row["policy"], str(row["seed"]),
+            f"{row['throughput_tok_s']:.0f}", f"{row['ttft_ms']['p50']:.0f}",
+            f"{row['ttft_ms']['p99']:.0f}", f"{row['tpot_ms']['p99']:.0f}",
+            f"{row['goodput']:.2f}", "" if cost is None else f"{cost:.2f}",
+            f"{row['prefix_hit_rate']:.0%}", str(row["lost"]),
+        )  # fmt: skip
+    console.print(table)
+    if not checks:
+        return
+    verdicts = Table(title="Bounds")
+    for column in ("bound", "by", "found", "must be", ""):
+        verdicts.add_column(column)
+    for one in checks:
+        sign = "at most" if one.is_upper else "at least"
+        found = "nothing" if one.value is None else f"{one.value:g}"
+        mark = "[green]holds[/green]" if one.passes else "[red]FAILS[/red]"
+        verdicts.add_row(one.name, one.what, found, f"{sign} {one.bound:g}", mark)
+    console.print(verdicts)

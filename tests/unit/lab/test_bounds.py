@@ -1,0 +1,105 @@
+"""The bounds hold on good rows and fail on each kind of bad ones."""
+
+import pytest
+
+from tests.unit.lab.conftest import a_row
+from twin.lab.bounds import check, ratio
+
+
+def failing(rows):
+    return {one.name for one in check(rows) if not one.passes}
+
+
+def change(rows, policy, workload, least=0.0, **fields):
+    for row in rows:
+        if (row["policy"], row["workload"]) == (policy, workload) and row["rate_qps"] >= least:
+            row.update(fields)
+    return rows
+
+
+def test_good_rows_hold_every_bound(rows):
+    assert failing(rows) == set()
+    assert len(check(rows)) >= 20
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"lost": 1}, {"refused": 1}, {"valid": False}, {"answered": 9}],
+)
+def test_one_row_that_is_not_sound_fails(rows, bad):
+    rows[4].update(bad)
+    assert failing(rows) == {"every request answered, every row valid"}
+
+
+def test_too_little_throughput_on_shared_prefixes_fails(rows):
+    change(rows, "shipped", "shared_prefix", 20.0, throughput_tok_s=139.0)
+    assert "shared_prefix: throughput of saturated replicas" in failing(rows)
+
+
+def test_only_saturated_rates_count_for_the_gain_on_shared_prefixes(rows):
+    change(rows, "shipped", "shared_prefix", throughput_tok_s=140.1)
+    assert "shared_prefix: throughput of saturated replicas" not in failing(rows)
+
+
+def test_slow_first_tokens_on_shared_prefixes_fail(rows):
+    slow = {"p50": 1.0, "p95": 2.0, "p99": 401.0}
+    change(rows, "shipped", "shared_prefix", 20.0, ttft_ms=slow)
+    assert failing(rows) == {"shared_prefix: slowest first tokens"}
+
+
+def test_dear_tokens_on_shared_prefixes_fail(rows):
+    change(rows, "shipped", "shared_prefix", 20.0, usd_per_mtok=7.1)
+    assert failing(rows) == {"shared_prefix: cost of a token"}
+
+
+def test_adapters_that_wander_fail(rows):
+    change(rows, "shipped", "lora", throughput_tok_s=129.0)
+    assert "lora: adapters stay" in failing(rows)
+
+
+@pytest.mark.parametrize("other", ["round_robin", "picker_defaults"])
+def test_a_loss_of_more_than_three_percent_on_any_workload_fails(rows, other):
+    change(rows, other, "mixed_lengths", steady_tok_s=104.0)
+    assert failing(rows) == {f"mixed_lengths: not worse than {other}"}
+
+
+def test_a_loss_of_less_than_three_percent_is_noise(rows):
+    change(rows, "round_robin", "mixed_lengths", steady_tok_s=102.0)
+    assert failing(rows) == set()
+
+
+def test_no_gain_over_the_defaults_on_unequal_hardware_fails(rows):
+    change(rows, "shipped", "unequal_hardware", goodput_share=0.181)
+    assert failing(rows) == {"unequal_hardware: better than picker_defaults"}
+
+
+def test_fewer_answers_within_the_slo_under_load_fail(rows):
+    change(rows, "shipped", "mixed_lengths", goodput_share=0.08)
+    assert failing(rows) == {
+        "mixed_lengths: not worse than round_robin when loaded",
+        "mixed_lengths: not worse than picker_defaults when loaded",
+    }
+
+
+def test_missing_rows_fail_rather_than_pass(rows):
+    assert failing([row for row in rows if row["policy"] != "shipped"]) >= {
+        "shared_prefix: throughput of saturated replicas",
+        "lora: adapters stay",
+        "unequal_hardware: better than picker_defaults",
+        "mixed_lengths: not worse than round_robin",
+    }
+
+
+def test_a_figure_of_zero_is_no_ratio():
+    rows = [a_row("shipped", 0.0), a_row("round_robin", 100.0)]
+    assert ratio(rows, "shared_prefix", "shipped", "round_robin", lambda r: r["goodput"]) is None
+
+
+def test_ratios_are_of_pairs_and_are_averaged_by_factors():
+    rows = [
+        a_row("shipped", 200.0, seed=1), a_row("round_robin", 100.0, seed=1),
+        a_row("shipped", 100.0, seed=2), a_row("round_robin", 200.0, seed=2),
+        a_row("shipped", 900.0, seed=3),
+    ]  # fmt: skip
+    found = ratio(rows, "shared_prefix", "shipped", "round_robin", lambda r: r["throughput_tok_s"])
+    assert found == 1.0

@@ -1,0 +1,65 @@
+"""How far the laboratory is from what was published: llm-d's ladder on 16 H100.
+
+Source: llm-d/llm-d guides/optimized-baseline/README.md, "Benchmarking Report": Qwen3-32B, 8
+replicas of 2 H100, a Kubernetes Service (round robin) and llm-d's optimized routing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from twin.lab.policies import BASELINE, SHIPPED
+from twin.lab.rows import Row
+
+
+@dataclass(frozen=True)
+class Published:
+    """One rate of the published ladder."""
+
+    rate_qps: float
+    baseline_tok_s: float
+    optimized_tok_s: float
+    baseline_ttft_s: float
+    """Mean."""
+    optimized_ttft_s: float
+
+
+PUBLISHED = (
+    Published(3, 1797, 1777, 0.415, 0.133),
+    Published(10, 4215, 5066, 0.630, 0.125),
+    Published(15, 5381, 7053, 0.881, 0.122),
+    Published(20, 6205, 11688, 18.1, 0.174),
+    Published(30, 5702, 13862, 24.6, 0.117),
+    Published(40, 6336, 16041, 68.7, 0.153),
+    Published(60, 6551, 17064, 75.6, 0.154),
+)
+
+
+def calibration_errors(rows: list[Row]) -> list[dict[str, Any]]:
+    """Return, for each published rate that was run, what was found and the relative errors."""
+    found = {
+        (row["policy"], float(row["rate_qps"])): row
+        for row in rows
+        if row["workload"] == "shared_prefix"
+    }
+    out: list[dict[str, Any]] = []
+    for point in PUBLISHED:
+        for policy, tokens, ttft in (
+            (BASELINE, point.baseline_tok_s, point.baseline_ttft_s),
+            (SHIPPED, point.optimized_tok_s, point.optimized_ttft_s),
+        ):
+            row = found.get((policy, point.rate_qps))
+            if row is None:
+                continue
+            out.append(
+                {
+                    "rate_qps": point.rate_qps,
+                    "policy": policy,
+                    "published_tok_s": tokens,
+                    "found_tok_s": row["throughput_tok_s"],
+                    "error_tok_s": round(row["throughput_tok_s"] / tokens - 1, 3),
+                    "published_ttft_mean_s": ttft,
+                    "found_ttft_mean_s": round(row["ttft_mean_ms"] / 1000, 3),
+                    "error_ttft": round(row["ttft_mean_ms"] / 1000 / ttft - 1, 3),
+                }
+            )
+    return out

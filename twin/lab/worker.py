@@ -1,0 +1,95 @@
+"""Runs of the laboratory in a process of their own: `python -m twin.lab.worker FOLDER`.
+
+Jobs come as JSON lines on standard input, answers go as JSON lines to standard output; at the end
+of the input everything is stopped. Two workers fill two cores.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvloop
+
+from twin.engines.vllm import logs
+from twin.lab.lockstep import Lockstep
+from twin.lab.policies import Policy, policies
+from twin.lab.replicas import Replicas
+from twin.lab.rig import Rig
+from twin.lab.rows import Row, row_of
+from twin.lab.workloads import MODEL, Workload, workloads
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a workload under a policy, from cold replicas."""
+
+    workload: str
+    policy: str
+    seed: int
+    is_quick: bool = False
+    config: str | None = None
+    """Configuration of the picker instead of the policy's own: for trying things."""
+
+    def line(self) -> str:
+        """Return the job as a line."""
+        return json.dumps(asdict(self))
+
+
+def do(rig: Rig, job: Job) -> list[Row]:
+    """Run a job and return its rows."""
+    workload = workloads()[job.workload]
+    named = {policy.name: policy for policy in policies(workload.facts)}
+    policy = Policy(job.policy, job.config) if job.config is not None else named[job.policy]
+    try:
+        return uvloop.run(_stages(rig, workload, policy, job))
+    finally:
+        rig.end_run()
+
+
+async def _stages(rig: Rig, workload: Workload, policy: Policy, job: Job) -> list[Row]:
+    names = [f"replica-{number}" for number in range(len(workload.replicas))]
+    addresses = [rig.address(number) for number in range(len(names))]
+    rows: list[Row] = []
+    async with Replicas(workload.replicas, names, addresses, MODEL) as replicas:
+        await asyncio.to_thread(rig.replicas, names)
+        url = await asyncio.to_thread(rig.gateway, policy, len(names))
+        lab = Lockstep(replicas, url, with_picker=policy.picker is not None)
+        for spec in workload.quick_stages if job.is_quick else workload.stages:
+            trace = workload.make(spec, job.seed)
+            before = replicas.cache_tokens()
+            stage = await lab.replay(trace)
+            after = replicas.cache_tokens()
+            if not spec.is_warm_up:
+                cached = (after[0] - before[0], after[1] - before[1])
+                rows.append(row_of(workload, policy, job.seed, spec, trace, stage, cached))
+    return rows
+
+
+def _leave(*_: object) -> None:
+    """End like a finished worker: nothing that it started stays behind."""
+    sys.exit(0)
+
+
+def main() -> None:
+    """Do jobs until there are no more."""
+    logs.set_up()
+    signal.signal(signal.SIGTERM, _leave)
+    out = sys.stdout
+    sys.stdout = sys.stderr
+    with Rig(Path(sys.argv[1])) as rig:
+        for line in sys.stdin:
+            try:
+                answer = {"rows": do(rig, Job(**json.loads(line)))}
+            except Exception as error:  # noqa: BLE001  # one failed run must not end the others
+                traceback.print_exc()
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            out.write(json.dumps(answer) + "\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    main()
