@@ -21,6 +21,7 @@ from infra.growth import stack_with_models
 from scripts import bench_routing
 from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
+from scripts.bench_gateway import bench_gateway
 from scripts.bench_ladder import ladder_rows
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
@@ -45,6 +46,7 @@ class Subject(StrEnum):
     DISAGG = "disagg"
     LADDER = "ladder"
     ROUTING = "routing"
+    GATEWAY = "gateway"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -166,6 +168,30 @@ def bench_disagg(_engine: Engine, _runs: int) -> list[Row]:
     return rows
 
 
+def bench_hop(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure the gateway of the twin that is up, or else of one brought up for it."""
+    paths = TwinPaths.default()
+    is_ours = not clusters.folders(paths)
+    if is_ours:
+        _make("up")
+    try:
+        rows = bench_gateway(paths)
+    finally:
+        if is_ours:
+            _make("down")
+    for row in rows:
+        console.print(row)
+    return rows
+
+
+def _make(target: str) -> None:
+    answer = subprocess.run(
+        ["make", target], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        raise CommandError(f"make {target}: {answer.stdout[-800:]}{answer.stderr[-800:]}")
+
+
 _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.PREVIEW: bench_preview,
     Subject.GROWTH: bench_growth,
@@ -173,6 +199,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.SETUP: bench_setup,
     Subject.DISAGG: bench_disagg,
     Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
+    Subject.GATEWAY: bench_hop,
 }
 
 

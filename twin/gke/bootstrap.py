@@ -115,19 +115,22 @@ def _storage_class(name: str, body: JsonObject) -> JsonObject:
     }
 
 
-def _gateway_objects() -> list[JsonObject]:
-    """Return what needs the CRDs: the gateway classes and the collector's configuration."""
-    data = _objects()
-    classes: list[JsonObject] = [
+def gateway_classes() -> list[JsonObject]:
+    """Return the gateway classes that GKE brings."""
+    return [
         {
             "apiVersion": "gateway.networking.k8s.io/v1",
             "kind": "GatewayClass",
             "metadata": {"name": name},
             "spec": {"controllerName": "networking.gke.io/gateway"},
         }
-        for name in data["gateway_classes"]
+        for name in _objects()["gateway_classes"]
     ]
-    return [*classes, data["operator_config"]]
+
+
+def _gateway_objects() -> list[JsonObject]:
+    """Return what needs the CRDs: the gateway classes and the collector's configuration."""
+    return [*gateway_classes(), _objects()["operator_config"]]
 
 
 def _install_crds(kube: Kube, crds: list[JsonObject], pool: ThreadPoolExecutor) -> None:

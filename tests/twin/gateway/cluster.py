@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -17,6 +18,7 @@ import yaml
 from tests.twin.gateway.engines import Engines
 from tests.twin.gateway.manifests import health_check, pool, service
 from twin.events import Events
+from twin.gke.bootstrap import gateway_classes
 from twin.gke.gateway import GatewayController, stop_all
 from twin.kube import Kube
 from twin.paths import TwinPaths
@@ -110,6 +112,7 @@ class Cluster:
         self._await(f"https://127.0.0.1:{api}/readyz", token)
         self.kube = Kube(self.kubeconfig)
         self._install_kinds()
+        self.apply(*gateway_classes())
         self.start_body_router()
 
     def start_controller(self) -> None:
@@ -253,17 +256,17 @@ class Cluster:
         self.pod("bbr", {"app": "bbr"}, f"127.111.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))
 
-    def start_picker(self, pool: str, name: str | None = None) -> None:
+    def start_picker(self, pool: str, name: str | None = None, config: str = "") -> None:
         """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`."""
         name = name or f"{pool}-epp"
-        config = self.dir / "picker.yaml"
-        config.write_text(PICKER_CONFIG)
+        file = self.dir / f"{name}.yaml"
+        file.write_text(PICKER_CONFIG + config)
         grpc = free_port()
         self._launch(
             "epp",
             f"--pool-name={pool}",
             "--pool-namespace=default",
-            f"--config-file={config}",
+            f"--config-file={file}",
             f"--grpc-port={grpc}",
             f"--grpc-health-port={free_port()}",
             f"--metrics-port={free_port()}",
@@ -274,6 +277,7 @@ class Cluster:
             "--v=1",
             name=name,
         )
+        _await_port(grpc)  # a pod is Ready when its program answers
         self.move_port(name, 9002, grpc)
         self.pod(name, {"app": name}, f"127.111.{BLOCK}.2")
         self.apply(service(name, {"app": name}, 9002))
@@ -284,3 +288,14 @@ class Cluster:
         self.apply(pool(name, f"{name}-epp", failure_mode), health_check(name))
         self.start_picker(name)
         return addresses
+
+
+def _await_port(port: int) -> None:
+    limit = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert time.monotonic() < limit, f"port {port} does not answer"
+            time.sleep(0.05)

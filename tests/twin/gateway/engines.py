@@ -107,7 +107,8 @@ class Engines:
         name = request.headers.get("x-name", "")
         for number in range(int(asked.get("max_tokens", 3))):
             self.generated[name] = number + 1
-            await response.write(f'data: {{"n": {number}}}\n\n'.encode())
+            piece = json.dumps({"n": number, "served_by": address})
+            await response.write(f"data: {piece}\n\n".encode())
             await asyncio.sleep(float(asked.get("gap", 0.1)))
         await response.write(b"data: [DONE]\n\n")
         return response

@@ -1,6 +1,7 @@
 """The order in which Envoy gets its files."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.unit.gateway.builders import gateway, model, route, rule, snapshot, to_pool
 from twin.gke.gateway import dataplane
 from twin.gke.gateway.dataplane import DataPlane
+from twin.gke.gateway.model import Endpoint
 from twin.gke.gateway.process import EnvoyError
 from twin.gke.gateway.translate import translate
 
@@ -107,3 +109,59 @@ def test_removing_a_gateway_leaves_nothing(plane):
     plane.remove()
     assert not plane.process.running
     assert not plane.folder.exists()
+
+
+class Watched(FakeProcess):
+    """An Envoy that says which endpoints passed their probe, and what was on disk when asked."""
+
+    def __init__(self, folder, healthy):
+        super().__init__(folder)
+        self.healthy, self.seen = healthy, []
+
+    def healthy_endpoints(self):
+        self.seen.append(endpoints(self.folder))
+        return self.healthy
+
+
+def endpoints(folder):
+    (found,) = json.loads((folder / "eds" / "pool--ns--a.json").read_text())["resources"]
+    return [
+        entry["endpoint"]["address"]["socket_address"]["address"]
+        for group in found["endpoints"]
+        for entry in group["lb_endpoints"]
+    ]
+
+
+def with_endpoint(found, address):
+    backends = tuple(
+        replace(b, endpoints=(Endpoint(address, 8000),)) if b.name == "pool/ns/a" else b
+        for b in found.backends
+    )
+    return replace(found, backends=backends)
+
+
+@pytest.mark.parametrize("is_healthy", [True, False])
+def test_an_endpoint_is_kept_until_its_successor_passes_a_probe_or_time_is_up(
+    plane, monkeypatch, is_healthy
+):
+    monkeypatch.setattr(dataplane, "_HAND_OVER_SECONDS", 0.05)
+    new = ("pool/ns/a", "127.0.0.2", 8000)
+    watched = Watched(plane.folder, {new} if is_healthy else set())
+    plane.process = watched
+    plain = gateway_model("a")
+    plane.apply(with_endpoint(plain, "127.0.0.1"))
+    assert watched.seen == []
+    plane.apply(with_endpoint(plain, "127.0.0.2"))
+    assert watched.seen[0] == ["127.0.0.2", "127.0.0.1"]
+    assert (len(watched.seen) == 1) == is_healthy
+    assert endpoints(plane.folder) == ["127.0.0.2"]
+
+
+def test_an_endpoint_that_has_no_successor_goes_at_once(plane):
+    plane.process = Watched(plane.folder, set())
+    plain = gateway_model("a")
+    plane.apply(with_endpoint(plain, "127.0.0.1"))
+    empty = tuple(replace(b, endpoints=()) for b in plain.backends)
+    plane.apply(replace(plain, backends=empty))
+    assert plane.process.seen == []
+    assert endpoints(plane.folder) == []

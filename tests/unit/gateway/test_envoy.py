@@ -190,7 +190,10 @@ def test_the_endpoint_of_a_pool_is_the_pickers_choice_else_the_least_loaded(tmp_
     assert config["override_host_sources"] == [{"header": "x-gateway-destination-endpoint"}]
     (fallback,) = config["fallback_policy"]["policies"]
     assert fallback["typed_extension_config"]["name"].endswith("least_request")
-    assert cluster["common_lb_config"] == {"healthy_panic_threshold": {"value": 0}}
+    assert cluster["common_lb_config"] == {
+        "healthy_panic_threshold": {"value": 0},
+        "update_merge_window": "0s",
+    }
 
 
 def test_endpoints_are_listed_once_in_order_with_the_port_of_their_check():

@@ -11,12 +11,12 @@ from twin.gke.gateway.certificates import managed_certificate
 from twin.gke.gateway.dataplane import DataPlane, folder_name
 from twin.gke.gateway.gateways import programmed
 from twin.gke.gateway.model import GatewayModel
-from twin.gke.gateway.objects import CONTROLLER, WATCHED, Key, Snapshot
+from twin.gke.gateway.objects import WATCHED, Key, Snapshot
 from twin.gke.gateway.process import EnvoyProcess
 from twin.gke.gateway.status import StatusWriter
 from twin.gke.gateway.store import Store, watch_all
 from twin.gke.gateway.translate import translate
-from twin.kube import Kube, KubeError
+from twin.kube import Kube
 from twin.paths import TwinPaths
 
 _log = logging.getLogger(__name__)
@@ -24,13 +24,6 @@ _DEBOUNCE_SECONDS = 0.05
 _TICK_SECONDS = 1.0
 _SYNC_SECONDS = 15.0
 _FULL_SECONDS = 5.0
-_MANAGER = "gke-gateway-controller"
-
-GATEWAY_CLASSES = (
-    "gke-l7-global-external-managed",
-    "gke-l7-regional-external-managed",
-    "gke-l7-rilb",
-)
 
 
 class Events(Protocol):
@@ -85,7 +78,6 @@ class GatewayController:
     def run(self, stop: threading.Event) -> None:
         """Keep gateways as the API server says until `stop` is set; Envoys go on serving."""
         watch_all(self._ctx.kube, self._store, stop)
-        self._install_classes(stop)
         limit = time.monotonic() + _SYNC_SECONDS
         while len(self._store.synced) < len(WATCHED) and time.monotonic() < limit:
             if stop.wait(0.05):
@@ -113,22 +105,6 @@ class GatewayController:
         else:
             for key, model in self._applied.items():
                 self._keep(key, model)
-
-    def _install_classes(self, stop: threading.Event) -> None:
-        for name in GATEWAY_CLASSES:
-            body = {
-                "apiVersion": "gateway.networking.k8s.io/v1",
-                "kind": "GatewayClass",
-                "metadata": {"name": name},
-                "spec": {"controllerName": CONTROLLER},
-            }
-            while not stop.is_set():
-                try:
-                    self._ctx.kube.apply(body, manager=_MANAGER)
-                    break
-                except KubeError as error:
-                    _log.info("GatewayClass %s: %s", name, error)
-                    stop.wait(_TICK_SECONDS)
 
     def _snapshot(self) -> Snapshot:
         from twin.gke.agent import podports  # noqa: PLC0415  (the agent package is heavy)

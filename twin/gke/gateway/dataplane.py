@@ -19,6 +19,7 @@ from twin.gke.gateway.process import EnvoyError, EnvoyProcess
 from twin.gke.traces import collector_address
 
 _WARM_SECONDS = 3.0
+_HAND_OVER_SECONDS = 0.5  # old endpoints wait this long for the first probe of their successors
 _KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
 
 
@@ -31,8 +32,9 @@ class DataPlane:
     """The Envoy of one gateway and its files.
 
     Envoy watches the files itself, so it goes on serving while no controller runs. The order is:
-    endpoints, clusters (old and new together), route tables, listeners; old clusters go last, when
-    no request can be on its way to them.
+    endpoints (old ones beside their successors until those pass a probe), clusters (old and new
+    together), route tables, listeners; old clusters go last, when no request can be on its way to
+    them.
     """
 
     def __init__(self, cluster_dir: Path, namespace: str, name: str, binary: Path | None) -> None:
@@ -57,8 +59,7 @@ class DataPlane:
         self._access_log.parent.mkdir(parents=True, exist_ok=True)
         try:
             running = self.process.pid() is not None
-            for name, endpoints in endpoints_of(model).items():
-                self._write(f"eds/{file_name(name)}", "endpoints", [endpoints])
+            self._write_endpoints(endpoints_of(model), running=running)
             collector = collector_address(self.folder.parent.parent)
             wanted = clusters_of(model, self.folder / "eds") | collector_cluster(collector)
             self._write_clusters(wanted, running=running)
@@ -72,6 +73,38 @@ class DataPlane:
             return self._settle()
         except (EnvoyError, OSError, subprocess.SubprocessError) as error:
             return str(error)  # the other gateways go on
+
+    def _write_endpoints(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
+        """Write the endpoint lists; where all change at once, none is left without a healthy one.
+
+        A new endpoint takes requests after its first probe. A list that swaps one for another would
+        be a list of none until then.
+        """
+        fresh: dict[str, list[EnvoyJson]] = {}
+        for name, endpoints in wanted.items():
+            new, old = _entries(endpoints), self._entries_on_disk(name) if running else []
+            gone = [entry for entry in old if entry not in new]
+            added = [entry for entry in new if entry not in old]
+            if gone and added:
+                fresh[name] = added
+            joint = {**endpoints, "endpoints": [{"lb_endpoints": [*new, *gone]}]}
+            shown = joint if name in fresh else endpoints
+            self._write(f"eds/{file_name(name)}", "endpoints", [shown])
+        if not fresh:
+            return
+        addresses = {
+            (name, *_address(entry)) for name, entries in fresh.items() for entry in entries
+        }
+        _wait(lambda: addresses <= self.process.healthy_endpoints(), _HAND_OVER_SECONDS)
+        for name in fresh:
+            self._write(f"eds/{file_name(name)}", "endpoints", [wanted[name]])
+
+    def _entries_on_disk(self, name: str) -> list[EnvoyJson]:
+        try:
+            stored: EnvoyJson = json.loads((self.folder / "eds" / file_name(name)).read_text())
+        except (FileNotFoundError, ValueError):
+            return []
+        return _entries(stored["resources"][0])
 
     def _write_clusters(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
         old = self._clusters_on_disk() if running else {}
@@ -129,6 +162,15 @@ class DataPlane:
         """End Envoy and delete its folder."""
         self.process.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _entries(endpoints: EnvoyJson) -> list[EnvoyJson]:
+    return [entry for group in endpoints["endpoints"] for entry in group.get("lb_endpoints", [])]
+
+
+def _address(entry: EnvoyJson) -> tuple[str, int]:
+    socket: EnvoyJson = entry["endpoint"]["address"]["socket_address"]
+    return socket["address"], socket["port_value"]
 
 
 def _wait(done: Callable[[], bool], seconds: float) -> None:

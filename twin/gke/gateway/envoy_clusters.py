@@ -4,19 +4,18 @@ from pathlib import Path
 
 from twin.gke.gateway.envoy_json import ENDPOINT_HEADER, EnvoyJson, extension, file_name
 from twin.gke.gateway.model import Backend, Endpoint, GatewayModel, HealthCheck, Processor
+from twin.rules import all_rules
 
 _UNLIMITED = {
     "thresholds": [
         {"max_connections": 40_000, "max_pending_requests": 40_000, "max_requests": 40_000}
     ]
 }
-_PROCESSOR_CHECK: EnvoyJson = {
-    "interval": "1s",
-    "no_traffic_interval": "1s",
-    "timeout": "2s",
-    "healthy_threshold": 1,
-    "unhealthy_threshold": 1,
-    "tcp_health_check": {},
+_PROBED_ONLY: EnvoyJson = {
+    # Google's load balancer never sends to endpoints that fail their check, not even to all
+    "healthy_panic_threshold": {"value": 0},
+    # else a probe's verdict waits up to a second for others before it counts
+    "update_merge_window": "0s",
 }
 _OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
@@ -79,13 +78,25 @@ def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
     only a processor that is known to be gone can be passed by: hence the short probe.
     """
     cluster = _cluster(processor.name, folder)
-    cluster["health_checks"] = [_PROCESSOR_CHECK]
-    cluster["common_lb_config"] = {"healthy_panic_threshold": {"value": 0}}
+    cluster["health_checks"] = [_processor_check()]
+    cluster["common_lb_config"] = _PROBED_ONLY
     cluster["ignore_health_on_host_removal"] = True
     if processor.tls:  # pickers serve a certificate they signed themselves
         cluster["transport_socket"] = _tls()
     cluster["typed_extension_protocol_options"] = _protocol(http2=True)
     return cluster
+
+
+def _processor_check() -> EnvoyJson:
+    seconds = f"{all_rules()['gateway.extension.probe'].value}s"
+    return {
+        "interval": seconds,
+        "no_traffic_interval": seconds,
+        "timeout": "2s",
+        "healthy_threshold": 1,
+        "unhealthy_threshold": 1,
+        "tcp_health_check": {},
+    }
 
 
 def _tls() -> EnvoyJson:
@@ -127,8 +138,7 @@ def _backend_cluster(backend: Backend, folder: Path) -> EnvoyJson:
         )
         policies = [{"typed_extension_config": override}]
     cluster["load_balancing_policy"] = {"policies": policies}
-    # Google's load balancer never sends to endpoints that fail their check, not even to all
-    cluster["common_lb_config"] = {"healthy_panic_threshold": {"value": 0}}
+    cluster["common_lb_config"] = _PROBED_ONLY
     cluster["ignore_health_on_host_removal"] = True
     if backend.protocol == "https":
         cluster["transport_socket"] = _tls()

@@ -124,6 +124,17 @@ class EnvoyProcess:
         answer: dict[str, Any] = json.loads(self.ask("/clusters?format=json"))
         return {item["name"] for item in items(answer, "cluster_statuses")}
 
+    def healthy_endpoints(self) -> set[tuple[str, str, int]]:
+        """Return (cluster, address, port) of endpoints that take requests."""
+        answer: dict[str, Any] = json.loads(self.ask("/clusters?format=json"))
+        return {
+            (cluster["name"], at["address"], at["port_value"])
+            for cluster in items(answer, "cluster_statuses")
+            for host in items(cluster, "host_statuses")
+            if not host.get("health_status", {}).get("failed_active_health_check", False)
+            for at in [host["address"]["socket_address"]]
+        }
+
     def listener_problem(self, wanted: set[str]) -> str | None:
         """Return why a listener is not served; None where all are."""
         dump: dict[str, Any] = json.loads(self.ask("/config_dump?resource=dynamic_listeners"))
