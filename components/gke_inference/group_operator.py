@@ -34,7 +34,6 @@ _CONFIG_NAME = "lws-manager-config"
 _HEALTH_PORT = 8081
 _USER = 65532  # the image's own: distroless "nonroot"
 _EVERY = ["create", "delete", "get", "list", "patch", "update", "watch"]
-_READ = ["get", "list", "watch"]
 
 
 class LeaderWorkerSetOperatorArgs(TypedDict):

@@ -19,6 +19,7 @@ _CLUSTER = "gcp:container/cluster:Cluster"
 _SCOPE = "COLLECTION_AND_INSTRUMENTATION_COMPONENTS"
 _LOOK_SECONDS = 2.0
 _LARGEST_FILE = 64 * 2**20
+_PLAIN = frozenset({"bool_value", "double_value", "int_value", "string_value"})
 
 
 def spans_file(cluster_dir: Path) -> Path:
@@ -58,7 +59,13 @@ def _plain(span: Any, service: str) -> dict[str, Any]:
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "") for pair in pairs}
+    return {pair.key: _value(pair.value) for pair in pairs}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    # lists, maps and nothing at all are no JSON as they are; they are shown, never computed with
+    return getattr(value, kind) if kind in _PLAIN else str(value).strip()
 
 
 class SpanFile(services.TraceServiceServicer):

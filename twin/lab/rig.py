@@ -118,6 +118,9 @@ class Rig:
         except (processes.ProcessError, KubeError) as error:
             self.__exit__()
             raise RigError(str(error)) from error
+        except BaseException:  # nobody calls __exit__ then, and a server would stay
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from twin.lab.policies import BASELINE, policies
@@ -72,8 +73,14 @@ def run_all(jobs: Iterable[Job], workers: int, tell: Callable[[Job, list[Row]], 
             threads.append(threading.Thread(target=session.work, args=(folder,)))
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException:  # Ctrl-C ends the workers, too: no others may follow them
+            session.give_up()
+            for thread in threads:
+                thread.join()
+            raise
     if session.failures:
         raise SessionError("; ".join(session.failures))
     if not session.waiting.empty():
@@ -100,6 +107,12 @@ class _Session:
                 except queue.Empty:
                     return
                 self._one(worker, job)
+
+    def give_up(self) -> None:
+        """Leave the jobs that nobody has begun."""
+        while not self.waiting.empty():
+            with suppress(queue.Empty):
+                self.waiting.get_nowait()
 
     def _one(self, worker: "_Worker", job: Job) -> None:
         try:

@@ -13,6 +13,7 @@ from twin.traffic import Report
 def platform(tmp_path_factory):
     made = Platform(tmp_path_factory.mktemp("faults"))
     try:
+        made.bring_up()
         yield made
     finally:
         made.close()

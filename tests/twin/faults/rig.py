@@ -90,7 +90,7 @@ class Load:
 
 
 class Platform:
-    """A platform on a twin of its own, brought up out of a project of its own."""
+    """A platform on a twin of its own, out of a project of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.paths = TwinPaths(folder / "twin")
@@ -100,6 +100,10 @@ class Platform:
         assert text != local
         self.project = scratch_project(folder, STACK, text)
         self._state = backend(folder)
+        self.url = ""
+
+    def bring_up(self) -> None:
+        """Deploy the stack; where that fails, `close` ends what was started."""
         self.world(TPU, NO_OTHER_TPU, NO_L4)
         self.pulumi("stack", "init", STACK, "--no-select")
         self.pulumi("up", "--yes", "--skip-preview", "-s", STACK)

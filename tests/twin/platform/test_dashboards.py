@@ -1,12 +1,15 @@
 """The dashboards of a platform that serves: every panel has curves, in a real browser, too."""
 
+import json
 import re
 import shutil
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
+from gke_inference.alert_source import alerts
 from gke_inference.dashboard_source import dashboards
 from gke_inference.promql import Dialect
 from infra.load import read
@@ -16,6 +19,7 @@ from scripts.dashboards import publish
 from twin.gke.monitoring.promql import query
 
 pytestmark = pytest.mark.needs_tools
+_DIALECT = Dialect.MANAGED  # only names are compared
 _SECONDS = 120
 
 
@@ -53,8 +57,15 @@ def test_after_some_traffic_every_panel_has_a_value(platform, page):
 
 def test_the_alerts_of_the_stack_are_known_and_quiet(page):
     address = page.split("/")[2]
+    assert known_alerts(address) >= {one.name for one in alerts(scope(read("local")), _DIALECT)}
     assert query(address, 'ALERTS{alertname="NoReadyReplica",alertstate="firing"}') == []
     assert query(address, 'ALERTS{alertname="PickerAway",alertstate="firing"}') == []
+
+
+def known_alerts(address: str) -> set[str]:
+    with urllib.request.urlopen(f"http://{address}/api/v1/rules?type=alert", timeout=10) as answer:
+        groups = json.load(answer)["data"]["groups"]
+    return {rule["name"] for group in groups for rule in group["rules"]}
 
 
 @pytest.mark.needs_browser

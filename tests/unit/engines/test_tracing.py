@@ -109,3 +109,15 @@ def test_a_gateway_with_a_collector_sends_a_span_for_each_request():
     tracing = listeners["port-80"]["filter_chains"][0]["filters"][0]["typed_config"]["tracing"]
     assert tracing["random_sampling"] == {"value": 100.0}
     assert list(collector_cluster("127.0.0.1:4317")) == [CLUSTER]
+
+
+def test_an_attribute_that_is_no_plain_value_does_not_cost_the_spans(tmp_path):
+    sent = export_request([span()], "llama")
+    attributes = sent.resource_spans[0].scope_spans[0].spans[0].attributes
+    attributes.add(key="list").value.array_value.values.add(string_value="a")
+    attributes.add(key="nothing")
+    file = tmp_path / "spans.jsonl"
+    SpanFile(file).Export(sent, None)
+    (kept,) = [json.loads(line) for line in file.read_text().splitlines()]
+    assert "a" in kept["attributes"]["list"]
+    assert kept["attributes"]["nothing"] == ""

@@ -68,7 +68,7 @@ ANSWERS = {
         for status in (400, 404, 429, 500, 503, 504)
     },
 }
-BEFORE = {"slow-first": 0.2, "silent": 2.0}
+BEFORE = {"slow-first": 0.5, "silent": 2.0}
 
 
 class Handler(socketserver.StreamRequestHandler):
