@@ -106,6 +106,8 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
     if uses_tpu(platform, model, region):
         args["cache_bucket"] = Names(platform).bucket("caches", region)
+    if model.spanning is not None:
+        args["spanning"] = model.spanning.value
     if form is Form.PAIRED:
         args["standby_replicas"] = standby(model)
     if platform.monitoring.traces is not None:
@@ -143,9 +145,13 @@ def standby(model: Model) -> int:
 
 
 def scaling_args(
-    platform: Platform, name: str, region: str, deployments: dict[str, str]
+    platform: Platform,
+    name: str,
+    region: str,
+    deployments: dict[str, str],
+    target_kinds: dict[str, str],
 ) -> dict[str, AutoscalingArgs]:
-    """Return the arguments of a model's autoscalers, by the Deployment each one scales."""
+    """Return the arguments of a model's autoscalers, by the name of what each one scales."""
     model = platform.models[name]
     is_pair = len(deployments) > 1
     made: dict[str, AutoscalingArgs] = {}
@@ -163,6 +169,7 @@ def scaling_args(
             queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
+            target_kind=target_kinds[kind],
             target_name=deployment,
         )
         if model.disaggregated is not None:
@@ -208,6 +215,10 @@ def monitoring_args(
         selector=server.labels,
         target_port=server.port,
     )
+    kinds = server.target_kinds
+    groups = [of for kind, of in server.deployments.items() if kinds[kind] == "LeaderWorkerSet"]
+    if groups:
+        args["groups"] = groups
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     return args

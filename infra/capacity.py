@@ -19,6 +19,8 @@ def rung_args(rung: stack.Rung, region: str, project: str) -> RungArgs:
         args["topology"] = rung.topology
     if rung.count is not None:
         args["count"] = rung.count
+    if rung.hosts is not None:
+        args["hosts"] = rung.hosts
     if rung.machine_type is not None:
         args["machine_type"] = rung.machine_type
     if rung.reservation is not None:
@@ -75,6 +77,15 @@ def uses_tpu(platform: Platform, model: Model, region: str) -> bool:
     """Return whether a model may run on a TPU in a region."""
     rungs_here = platform.capacity[model.capacity].rungs_in(region).values()
     return any(rung.accelerator.is_tpu for rung in rungs_here)
+
+
+def has_groups(platform: Platform, region: str) -> bool:
+    """Return whether a replica of some model spans several hosts in a region."""
+    return any(
+        rung.is_multi_host
+        for model in platform.models_in(region).values()
+        for rung in checked_rungs(platform, model.capacity, region).values()
+    )
 
 
 def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:

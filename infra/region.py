@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 from gke_inference.accelerator_pool import AcceleratorPool
 from gke_inference.cluster import InferenceCluster
 from gke_inference.compute_class import ComputeClass
+from gke_inference.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
 from gke_inference.inference_gateway import InferenceGateway
 from gke_inference.metrics_adapter import MetricsAdapter
 from gke_inference.model_bucket import ModelBucket
@@ -15,7 +16,7 @@ from gke_inference.network import Network
 from gke_inference.serving_namespace import ServingNamespace
 from infra import assemble, assemble_models
 from infra.assemble import Site
-from infra.capacity import regions_using
+from infra.capacity import has_groups, regions_using
 from infra.serving import serve
 from infra.stack import Platform
 
@@ -82,6 +83,9 @@ def build_region(
     if adapter is not None and platform.models_in(region):
         MetricsAdapter(f"{region}-metrics-adapter", adapter, inside)
     capacity = _build_capacity(site, cluster, inside)
+    if has_groups(platform, region):  # models come behind it, and go before it
+        operator = LeaderWorkerSetOperatorArgs()
+        capacity.append(LeaderWorkerSetOperator(f"{region}-groups", operator, inside))
     return BuiltRegion(
         cluster=cluster,
         gateway=_build_serving(platform, region, buckets, subnetwork, capacity, inside),

@@ -44,7 +44,9 @@ def serve(
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed)),
     )
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
-    scaling = assemble_models.scaling_args(platform, name, region, server.deployments)
+    scaling = assemble_models.scaling_args(
+        platform, name, region, server.deployments, server.target_kinds
+    )
     for deployment, args in scaling.items():
         Autoscaling(f"{region}-{deployment}-scaling", args, behind)
     wait = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))

@@ -52,6 +52,8 @@ def unfit(rung: Rung) -> str | None:
         return f"has no network that KV cache can be moved over; those that have: {known}"
     if transport.topology is not None and rung.topology != transport.topology:
         return f"is tried as {transport.topology} only, got {rung.topology}"
+    if rung.is_multi_host:
+        return f"spans {rung.hosts} hosts, and a role runs on one"
     return None
 
 

@@ -31,6 +31,12 @@ class Engine:
     tensor_parallel: int
     """Devices the model is split over: chips, or twice that where a chip is two devices."""
     context_tokens: int
+    pipeline_parallel: int = 1
+    """Stages the model is cut into, one for each host of a GPU group."""
+    hosts: int = 1
+    """Nodes of one replica."""
+    spanning: str | None = None
+    """How the servers of a group find each other: `engine` or `ray`."""
     task: str = "generate"
     adapters: dict[str, str] = field(default_factory=dict[str, str])
     """Adapter name to its folder in a mounted volume."""
@@ -60,6 +66,7 @@ def vllm_args(engine: Engine) -> list[str]:
         f"--served-model-name={engine.served_name}",
         f"--port={engine.port}",
         f"--tensor-parallel-size={engine.tensor_parallel}",
+        *_group_args(engine),
         f"--max-model-len={engine.context_tokens}",
         f"--gpu-memory-utilization={UTILISATION}",
         "--no-enable-log-requests",
@@ -84,6 +91,22 @@ def vllm_args(engine: Engine) -> list[str]:
     if engine.kv_transfer is not None:
         args.append(engine.kv_transfer)
     return args + _adapter_args(engine)
+
+
+def _group_args(engine: Engine) -> list[str]:
+    """Returns how the processes of a replica find each other; the operator sets the variables."""
+    args = [f"--pipeline-parallel-size={engine.pipeline_parallel}"] * (engine.pipeline_parallel > 1)
+    if engine.spanning == "ray":
+        return [*args, "--distributed-executor-backend=ray"]
+    if engine.spanning == "engine":
+        return [
+            *args,
+            "--distributed-executor-backend=mp",
+            f"--nnodes={engine.hosts}",
+            "--node-rank=$(LWS_WORKER_INDEX)",
+            "--master-addr=$(LWS_LEADER_ADDRESS)",
+        ]
+    return args
 
 
 def _adapter_args(engine: Engine) -> list[str]:

@@ -28,10 +28,25 @@ class Hardware:
     rungs: tuple[Rung, ...]
     chips: int
     """Chips or GPUs of the node; the pod asks for all of them."""
+    hosts: int
+    """Nodes of one replica: more than one is a group of pods, one on each."""
+    pipeline_parallel: int
+    """Stages the model is cut into: one for each GPU host, as the network between hosts is slow;
+    one on TPU, whose chips are linked over all hosts of a slice."""
     tensor_parallel: int
     topology: str | None
     vcpus: int
     ram_gib: int
+
+    @property
+    def is_group(self) -> bool:
+        """Whether a replica is a group of pods."""
+        return self.hosts > 1
+
+    @property
+    def devices_per_node(self) -> int:
+        """Devices the engine sees on one node."""
+        return self.tensor_parallel * self.pipeline_parallel // self.hosts
 
     @property
     def resource(self) -> str:
@@ -49,16 +64,11 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
     """Returns what the rungs of one kind have in common.
 
     Raises:
-        ValueError: They have too little in common for one pod, or need several pods for a replica.
+        ValueError: They have too little in common for one pod.
     """
     mine = tuple(rung for rung in rungs if rung.kind == kind)
     if not mine:
         raise ValueError(f"rungs: must have a {kind} rung, got {', '.join(r.label for r in rungs)}")
-    for rung in mine:
-        if rung.is_multi_host:
-            raise ValueError(
-                f"rungs: must fit one node in this form, got {rung.label} of {rung.hosts} nodes"
-            )
     first = mine[0]
     for rung in mine[1:]:
         if _shape(rung) != _shape(first):
@@ -70,10 +80,12 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
     return Hardware(
         chips=first.chips_per_node,
         compute_class=compute_class,
+        hosts=first.hosts,
         kind=kind,
+        pipeline_parallel=1 if kind == "tpu" else first.hosts,
         ram_gib=min(entry.ram_gib or _UNKNOWN_RAM_GIB for entry in machines),
         rungs=mine,
-        tensor_parallel=first.devices,
+        tensor_parallel=first.devices if kind == "tpu" else first.devices // first.hosts,
         topology=first.topology,
         vcpus=min(entry.vcpus or _UNKNOWN_VCPUS for entry in machines),
     )

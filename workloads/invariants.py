@@ -9,6 +9,7 @@ from typing import Any
 from gke_inference.accelerators import accelerator
 from gke_inference.manifests import Manifest
 from workloads.hardware import Hardware
+from workloads.pod_spec import MODEL_LABEL
 
 _PATH_HOLDERS = ("HOME", "_DIR", "_HOME", "_PATH", "_ROOT")
 _SEARCHED = ("LD_LIBRARY_PATH",)  # folders of the image and of the driver, which GKE mounts itself
@@ -21,6 +22,25 @@ def broken(container: Manifest, node: Hardware) -> list[str]:
         *_whole_node(container, node),
         *unmounted_paths(container),
     ]
+
+
+def broken_group(group: Manifest, node: Hardware) -> list[str]:
+    """Returns a sentence for each rule that a LeaderWorkerSet on `node` breaks.
+
+    One pod a host, the leader alone selected by what routes and scrapes, and every file on every
+    host: each worker loads its part of the weights and compiles for itself.
+    """
+    spec = group["spec"]["leaderWorkerTemplate"]
+    leader, worker = spec["leaderTemplate"], spec["workerTemplate"]
+    first, other = (each["spec"]["containers"][0] for each in (leader, worker))
+    found = broken(first, node) + _whole_node(other, node) + unmounted_paths(other)
+    if spec["size"] != node.hosts:
+        found.append(f"size is {spec['size']}, a replica has {node.hosts} hosts")
+    if first["volumeMounts"] != other["volumeMounts"]:
+        found.append("the leader and its workers mount different files")
+    if MODEL_LABEL in worker["metadata"]["labels"]:
+        found.append(f"workers have the label {MODEL_LABEL}: requests would be sent to them")
+    return found
 
 
 def chips_of(topology: str) -> int:
@@ -47,12 +67,21 @@ def unmounted_paths(container: Manifest) -> list[str]:
 
 def _parallelism(container: Manifest, node: Hardware) -> list[str]:
     asked = _flag(container["args"], "--tensor-parallel-size")
-    devices = node.chips * accelerator(node.rungs[0].accelerator).devices_per_chip
+    stages = _flag(container["args"], "--pipeline-parallel-size")
     found: list[str] = []
-    if asked != str(devices):
+    per_chip = accelerator(node.rungs[0].accelerator).devices_per_chip
+    devices, wanted = node.hosts * node.chips * per_chip, (asked or "1", stages or "1")
+    if node.hosts == 1 and asked != str(devices):
         found.append(f"--tensor-parallel-size is {asked}, the node has {devices} devices")
-    if node.topology is not None and chips_of(node.topology) != node.chips:
-        found.append(f"topology {node.topology} is not the node's {node.chips} chips")
+    elif node.hosts > 1 and int(wanted[0]) * int(wanted[1]) != devices:
+        found.append(
+            f"--tensor-parallel-size {wanted[0]} times --pipeline-parallel-size {wanted[1]} is not"
+            f" the {devices} devices of {node.hosts} hosts"
+        )
+    chips = node.hosts * node.chips
+    if node.topology is not None and chips_of(node.topology) != chips:
+        owner = "node's" if node.hosts == 1 else f"{node.hosts} hosts'"
+        found.append(f"topology {node.topology} is not the {owner} {chips} chips")
     return found
 
 

@@ -15,12 +15,14 @@ from workloads.disaggregation import ROLES, transfer_flag, unfit
 from workloads.disaggregation import port as engine_port
 from workloads.dual_container import dual_container_pod
 from workloads.engine_args import Engine, vllm_args
+from workloads.groups import group_of, group_pods_labels
 from workloads.hardware import Hardware, hardware
-from workloads.invariants import broken
+from workloads.invariants import broken, broken_group
 from workloads.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from workloads.weights import Storage, bucket_path, storage
 
 FORMS = ("dual-container", "paired", "single")
+SPANNING = ("engine", "ray")
 TASKS = ("embed", "generate")
 _ROLLOUT_SECONDS = 3600
 
@@ -40,6 +42,8 @@ class ModelPlan:
     """Initial replicas by kind; `any` in the dual-container form."""
     files: dict[str, Storage]
     arguments: dict[str, list[str]]
+    spanning: dict[str, str]
+    """For each kind that is a group of pods: how its engine spans hosts."""
 
     @property
     def deployments(self) -> dict[str, str]:
@@ -49,6 +53,16 @@ class ModelPlan:
         if self.pod.role is not None:
             return dict.fromkeys(self.nodes, f"{self.model}-{self.pod.role}")
         return {kind: f"{self.model}-{kind}" for kind in self.nodes}
+
+    @property
+    def target_kinds(self) -> dict[str, str]:
+        """What each of `deployments` is: `Deployment`, or `LeaderWorkerSet` over several hosts."""
+        return {
+            kind: "LeaderWorkerSet"
+            if kind in self.nodes and self.nodes[kind].is_group
+            else "Deployment"
+            for kind in self.deployments
+        }
 
     @property
     def placements(self) -> list[str]:
@@ -77,6 +91,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         if reason is not None:
             raise ValueError(f"rungs: must hold the model, which {reason}")
     served = args.get("served_name", args["model"])
+    spanning = _spanning(args, nodes)
     files = {
         kind: storage(
             kind,
@@ -91,7 +106,9 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     }
     return ModelPlan(
         arguments={
-            kind: vllm_args(_engine(args, kind, nodes[kind], files[kind], served, task))
+            kind: vllm_args(
+                _engine(args, kind, nodes[kind], files[kind], served, task, spanning.get(kind))
+            )
             for kind in nodes
         },
         files=files,
@@ -110,11 +127,12 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         ),
         replicas=_replicas(args, form, list(nodes)),
         served_names=(served, *adapters),
+        spanning=spanning,
     )
 
 
 def deployments(plan: ModelPlan) -> dict[str, Manifest]:
-    """Returns the Deployments by kind of hardware, or one under `any`.
+    """Returns the Deployments, or sets of groups, by kind of hardware, or one under `any`.
 
     Raises:
         ValueError: A finished pod template breaks an invariant.
@@ -126,6 +144,9 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
         return {"any": _deployment(plan, "any", template)}
     made: dict[str, Manifest] = {}
     for kind, node in plan.nodes.items():
+        if node.is_group:
+            made[kind] = _group(plan, kind)
+            continue
         template = engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind])
         for container in _containers(template):
             _refuse_broken(container, node)
@@ -138,12 +159,15 @@ def disruption_budget(plan: ModelPlan) -> Manifest:
 
     Prefill and decode replicas have one each: losing one of both at a time is what they are for.
     """
+    has_groups = any(node.is_group for node in plan.nodes.values())
+    # A worker that goes takes its whole group along, so workers count, too.
+    covered = group_pods_labels(plan.pod) if has_groups else plan.pod.own_labels
     return manifest(
         "pod_disruption_budget",
         plan.model if plan.pod.role is None else f"{plan.model}-{plan.pod.role}",
         plan.namespace,
         labels=plan.pod.own_labels,
-        spec={"maxUnavailable": 1, "selector": {"matchLabels": plan.pod.own_labels}},
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": covered}},
     )
 
 
@@ -158,14 +182,36 @@ def _refuse_broken(container: Manifest, node: Hardware) -> None:
         )
 
 
-def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
-    """Returns one Deployment; nothing waits for it, as a rung may be out of stock for hours.
+def _group(plan: ModelPlan, kind: str) -> Manifest:
+    node = plan.nodes[kind]
+    surge, unavailable = _update_steps(plan)
+    made = group_of(
+        plan.deployments[kind],
+        plan.namespace,
+        plan.pod,
+        node,
+        engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind]),
+        plan.spanning[kind],
+        replicas=plan.replicas[kind],
+        updates={"maxSurge": surge, "maxUnavailable": unavailable},
+    )
+    if problems := broken_group(made, node):
+        raise ValueError(f"model: must render a sound group, got {'; '.join(problems)}")
+    return made
+
+
+def _update_steps(plan: ModelPlan) -> tuple[int, int]:
+    """Returns how many replicas an update may add, and how many it may take away.
 
     An update takes a chip away before it asks for one, because there may be none to spare; a
     single replica is replaced the other way round, as nothing else serves meanwhile.
     """
-    is_alone = sum(plan.replicas.values()) == 1
-    surge, unavailable = (1, 0) if is_alone else (0, 1)
+    return (1, 0) if sum(plan.replicas.values()) == 1 else (0, 1)
+
+
+def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
+    """Returns one Deployment; nothing waits for it, as a rung may be out of stock for hours."""
+    surge, unavailable = _update_steps(plan)
     return manifest(
         "deployment",
         plan.deployments[kind],
@@ -225,11 +271,40 @@ def _nodes(args: Mapping[str, Any], form: str, rungs: list[Rung]) -> dict[str, H
         if key not in classes:
             raise ValueError(f"compute_classes: must have {key!r}, got {sorted(classes)}")
         nodes[kind] = hardware(kind, classes[key], rungs)
+        if form == "dual-container" and nodes[kind].is_group:
+            rung = nodes[kind].rungs[0]
+            raise ValueError(
+                f"rungs: must fit one node in this form, got {rung.label} of {rung.hosts} nodes"
+            )
     return nodes
 
 
+def _spanning(args: Mapping[str, Any], nodes: dict[str, Hardware]) -> dict[str, str]:
+    """Returns how each group spans its hosts.
+
+    On TPU that is Ray (tpu-inference, TPU_MULTIHOST_BACKEND). On GPU vLLM's own processes do it
+    without Ray (docs.vllm.ai deployment/frameworks/lws).
+    """
+    given = args.get("spanning")
+    groups = [kind for kind, node in nodes.items() if node.is_group]
+    if given is None:
+        return {kind: "ray" if kind == "tpu" else "engine" for kind in groups}
+    _one_of("spanning", given, SPANNING)
+    if not groups:
+        raise ValueError(f"spanning: must be left out where a replica has one host, got {given!r}")
+    if given == "engine" and "tpu" in groups:
+        raise ValueError("spanning: must be 'ray' on TPU, got 'engine'")
+    return dict.fromkeys(groups, given)
+
+
 def _engine(
-    args: Mapping[str, Any], kind: str, node: Hardware, files: Storage, served: str, task: str
+    args: Mapping[str, Any],
+    kind: str,
+    node: Hardware,
+    files: Storage,
+    served: str,
+    task: str,
+    spanning: str | None,
 ) -> Engine:
     def number(name: str) -> int | None:
         return None if args.get(name) is None else int(args[name])
@@ -240,14 +315,17 @@ def _engine(
         block_size=number("block_size"),
         collector=COLLECTOR if "trace_percent" in args else None,
         context_tokens=_within("context_tokens", args["context_tokens"], 1, 10_000_000),
+        hosts=node.hosts,
         kind=kind,
         kv_cache_dtype=args.get("kv_cache_dtype"),
         kv_transfer=None if args.get("role") is None else transfer_flag(node.rungs[0].accelerator),
         max_batch=number("max_batch"),
+        pipeline_parallel=node.pipeline_parallel,
         port=engine_port(args.get("role")),
         quantization=args.get("quantization"),
         served_name=served,
         source=files.source,
+        spanning=spanning,
         task=task,
         tensor_parallel=node.tensor_parallel,
     )

@@ -54,6 +54,9 @@ class ModelServerArgs(TypedDict):
     Two servers of one `model` with one role each belong together. Default: both in one replica."""
     served_name: NotRequired[str]
     """Name clients use. Default: `model`."""
+    spanning: NotRequired[str]
+    """How a replica spans several hosts: `engine` (vLLM's own processes, default on GPU) or `ray`
+    (the only one on TPU)."""
     standby_replicas: NotRequired[int]
     """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need: one is
     there at first, until the autoscaler finds that nothing needs it."""
@@ -77,6 +80,9 @@ class ModelServer(pulumi.ComponentResource):
       needs, and a stock-out is a Pending pod that is counted.
     - `dual-container`: one Deployment, see `workloads.dual_container` for what that costs.
     - `single`: rungs of one kind, one Deployment.
+
+    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see `workloads.groups`):
+    the cluster needs a `LeaderWorkerSetOperator`.
     """
 
     deployments: dict[str, str]
@@ -87,6 +93,8 @@ class ModelServer(pulumi.ComponentResource):
     """Rungs the model may run on, such as `tpu-v6e 2x2 reservation`."""
     port: int
     """Port of the OpenAI API and of `/metrics`."""
+    target_kinds: dict[str, str]
+    """What each of `deployments` is: `Deployment` or `LeaderWorkerSet`, by kind of hardware."""
     served_names: list[str]
     """Names clients may use: the model, then its adapters."""
 
@@ -105,6 +113,7 @@ class ModelServer(pulumi.ComponentResource):
         self.placements = plan.placements
         self.port = PORT
         self.served_names = list(plan.served_names)
+        self.target_kinds = plan.target_kinds
         self.register_outputs(
             {
                 "deployments": self.deployments,
@@ -112,6 +121,7 @@ class ModelServer(pulumi.ComponentResource):
                 "placements": self.placements,
                 "port": self.port,
                 "servedNames": self.served_names,
+                "targetKinds": self.target_kinds,
             }
         )
 

@@ -30,12 +30,12 @@ DRIVER_ENVIRONMENT = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cud
 online-inference-gpu sets it too)."""
 
 DRAIN = """\
-import sys, time, urllib.request
+import os, sys, time, urllib.request
 time.sleep({settle})
 end = time.monotonic() + {longest}
 busy = ("vllm:num_requests_running", "vllm:num_requests_waiting{{")
 while time.monotonic() < end:
-    with urllib.request.urlopen("http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen({server} + "/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
     if not sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(busy)):
         sys.exit()
@@ -95,7 +95,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": _pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
-            "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.tensor_parallel)],
+            "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.devices_per_node)],
         },
     }
 
@@ -111,7 +111,7 @@ def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Ma
             *(transfer_environment() if pod.role else ()),
         ],
         "image": image(f"vllm_{kind}").reference,
-        "lifecycle": {"preStop": {"exec": {"command": ["python3", "-c", _drain(pod)]}}},
+        "lifecycle": drain(pod),
         "name": "vllm",
         "ports": [
             {
@@ -249,9 +249,11 @@ def _scratch_mounts(kind: str) -> list[Manifest]:
     return mounts
 
 
-def _drain(pod: Pod) -> str:
-    return DRAIN.format(
+def drain(pod: Pod, server: str | None = None) -> Manifest:
+    """Returns the preStop hook; `server` is a Python expression for the address of the engine."""
+    program = DRAIN.format(
         longest=pod.longest_request_seconds,
-        port=engine_port(pod.role),
+        server=server or f'"http://127.0.0.1:{engine_port(pod.role)}"',
         settle=pod.settle_seconds,
     )
+    return {"preStop": {"exec": {"command": ["python3", "-c", program]}}}

@@ -88,7 +88,7 @@ class AcceleratorPool(pulumi.ComponentResource):
     ) -> "container.NodePoolPlacementPolicyArgsDict | None":
         """Returns how the hosts of a slice are wired together; one host needs nothing."""
         rung = settings.rung
-        if not rung.is_multi_host or rung.topology is None:
+        if not rung.is_slice or rung.topology is None:
             return None
         if settings.slice_placement == "compact":
             return {"tpu_topology": rung.topology, "type": "COMPACT"}

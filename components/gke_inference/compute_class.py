@@ -96,7 +96,7 @@ def _checked(args: ComputeClassArgs) -> list[Rung]:
                 f"rungs[{at}]", f"must not repeat an earlier rung, got {rung.label}"
             )
     _check_kinds(rungs)
-    if args.get("move_back", False) and any(rung.is_multi_host for rung in rungs):
+    if args.get("move_back", False) and any(rung.is_slice for rung in rungs):
         raise pulumi.InputPropertyError(
             "moveBack", "must be false when a rung is a multi-host slice, got true"
         )

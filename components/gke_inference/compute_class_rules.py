@@ -140,7 +140,7 @@ def _location(rung: Rung) -> Manifest:
     """
     if rung.reservation is not None:
         return {}
-    is_spread = rung.provisioning == "on-demand" and not rung.is_multi_host
+    is_spread = rung.provisioning == "on-demand" and not rung.is_slice
     location: Manifest = {"locationPolicy": "BALANCED" if is_spread else "ANY"}
     if rung.zones:
         location["zones"] = list(rung.zones)

@@ -23,6 +23,9 @@ class MonitoringArgs(TypedDict):
     """Labels of the pods to scrape."""
     filled_deployment: NotRequired[str]
     """Deployment whose Pending pods another one fills in for: the TPU one of a pair."""
+    groups: NotRequired[list[str]]
+    """Those of `deployments` that are LeaderWorkerSets: a replica is several pods there, and its
+    leader stands for it."""
     interval_seconds: NotRequired[int]
     """Seconds between scrapes, 5 to 300. Default 15."""
     target_port: NotRequired[int]
@@ -89,7 +92,12 @@ def rules(args: MonitoringArgs) -> Manifest:
         {
             "interval": "15s",
             "name": f"{args['model']}-recorded",
-            "rules": recording_rules(args["model"], args["namespace"], filled),
+            "rules": recording_rules(
+                args["model"],
+                args["namespace"],
+                filled,
+                is_group=filled in args.get("groups", []),
+            ),
         }
     ]
     return manifest(

@@ -4,11 +4,17 @@ from .engine_metrics import UNPLACED_REPLICAS
 from .manifests import Manifest
 
 
-def recording_rules(model: str, namespace: str, deployment: str) -> list[Manifest]:
-    """Returns the series another Deployment's autoscaler fills in for: replicas without a node."""
+def recording_rules(
+    model: str, namespace: str, deployment: str, *, is_group: bool = False
+) -> list[Manifest]:
+    """Returns the series another Deployment's autoscaler fills in for: replicas without a node.
+
+    Of a LeaderWorkerSet only leaders count, which are called NAME-GROUP.
+    """
+    pods = f"{deployment}-[0-9]+" if is_group else f"{deployment}-.*"
     return [
         {
-            "expr": _pending(namespace, f"{deployment}-.*"),
+            "expr": _pending(namespace, pods),
             "labels": {"model": model},
             "record": UNPLACED_REPLICAS,
         }

@@ -187,7 +187,7 @@ def _taints(settings: PoolSettings) -> "list[container.NodePoolNodeConfigTaintAr
 
 def _node_range(args: "AcceleratorPoolArgs", rung: Rung) -> tuple[int, int]:
     least = whole(args, "min_nodes", 0, least=0, most=1000)
-    if rung.is_multi_host:
+    if rung.is_slice:
         most = whole(args, "max_nodes", rung.hosts, least=rung.hosts, most=rung.hosts)
         if least not in (0, rung.hosts):
             raise pulumi.InputPropertyError(
@@ -220,7 +220,7 @@ def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:
         raise pulumi.InputPropertyError(
             field, "must be the zones of the reservation in a regional cluster, got none"
         )
-    if rung.is_multi_host and len(zones) != 1:
+    if rung.is_slice and len(zones) != 1:
         raise pulumi.InputPropertyError(
             field, f"must be one zone, a slice is never in two, got {len(zones)}"
         )

@@ -31,6 +31,9 @@ PROVISIONING = ("reservation", "on-demand", "flex-start", "spot", "calendar")
 MAX_RUN_HOURS = 168
 """Seven days, the longest a flex-start node lives."""
 
+MAX_HOSTS = 16
+"""More GPU nodes than this is no replica anybody has published."""
+
 _NEEDS_RESERVATION = ("reservation", "calendar")
 
 
@@ -46,6 +49,8 @@ class RungArgs(TypedDict):
     """Trust `zones` that the catalogue of this version does not list for the chip. Default no."""
     count: NotRequired[int]
     """GPUs of one node. Needed for a GPU, unless `machine_type` or the family leaves one answer."""
+    hosts: NotRequired[int]
+    """GPU only: nodes that one replica spans, 1 to 16. Default 1; a TPU's topology says it."""
     machine_type: NotRequired[str]
     """Default: the usual one for the shape. A TPU 2x4 can be one 8-chip or two 4-chip machines."""
     max_run_hours: NotRequired[int]
@@ -101,9 +106,16 @@ class Rung:
         return self.hosts > 1
 
     @property
+    def is_slice(self) -> bool:
+        """Whether its nodes are one TPU slice: a pool of their own, all of them or none."""
+        return self.kind == "tpu" and self.is_multi_host
+
+    @property
     def label(self) -> str:
         """What to call the rung in a table, such as `tpu-v6e 2x4 reservation`."""
         shape = self.topology or f"x{self.chips_per_node}"
+        if self.topology is None and self.is_multi_host:
+            shape += f" on {self.hosts} hosts"
         return f"{self.accelerator} {shape} {self.provisioning}"
 
 
@@ -142,7 +154,8 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         topology = shape.topology
     else:
         node = _checked_machine(values, chip, where)
-        machine_type, hosts, per_node, topology = node.name, 1, node.chips, None
+        machine_type, per_node, topology = node.name, node.chips, None
+        hosts = _checked_hosts(values, where)
     trusted = bool(values.get("allow_unlisted_zones", False))
     checked_zones = {
         field: _checked_zones(values, field, chip, region, trusted, where)
@@ -241,6 +254,12 @@ def _checked_slice(values: Mapping[str, Any], chip: Accelerator, where: str) -> 
             f"must be left out for {chip.name}, a TPU is shaped by 'topology', "
             f"got {values['count']!r}",
         )
+    if values.get("hosts") is not None:
+        _refuse(
+            where,
+            "hosts",
+            f"must be left out for {chip.name}, whose 'topology' says it, got {values['hosts']!r}",
+        )
     if not values.get("topology"):
         known = ", ".join(dict.fromkeys(entry.topology for entry in chip.slices))
         _refuse(where, "topology", f"must be one of {known} for {chip.name}, got none")
@@ -281,6 +300,14 @@ def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -
         return gpu_machine(chip.name, count, machine_type)
     except ValueError as error:
         _refuse(where, "count", str(error))
+
+
+def _checked_hosts(values: Mapping[str, Any], where: str) -> int:
+    given = values.get("hosts", 1)
+    hosts = whole_number(given)
+    if hosts is None or not 1 <= hosts <= MAX_HOSTS:
+        _refuse(where, "hosts", f"must be 1 to {MAX_HOSTS} nodes of one replica, got {given!r}")
+    return hosts
 
 
 def _checked_zones(

@@ -18,6 +18,7 @@ def check_capacity(platform: Platform) -> Iterator[Problem]:
             yield from problems
         if not problems:
             yield from _check_shapes(platform, name, capacity)
+            yield from _check_slices(platform, name, capacity)
         yield from _check_pools(platform, name, capacity)
         if capacity.image_cache and platform.storage.image_cache is None:
             message = "needs 'storage.image_cache', which says which image, got true without one"
@@ -85,8 +86,25 @@ def _check_shapes(platform: Platform, name: str, capacity: Capacity) -> Iterator
                 return
 
 
+def _check_slices(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+    """A slice is a pool that GKE makes and that cannot be moved."""
+    for region in regions_using(platform, name):
+        for at, rung in checked_rungs(platform, name, region).items():
+            if not rung.is_slice:
+                continue
+            why = f"{join('capacity', name, 'rungs', at)} is a slice of {rung.hosts} hosts"
+            if capacity.move_back:
+                yield Problem(
+                    join("capacity", name, "move_back"), f"must be false: {why}, got true"
+                )
+            if capacity.node_pools is not None:
+                where = join("capacity", name, "node_pools")
+                yield Problem(where, f"must be left out: {why}, and a pool of its own")
+            return
+
+
 def _shape(rung: Rung) -> tuple[int, int, str | None]:
-    return rung.chips_per_node, rung.devices, rung.topology
+    return rung.chips_per_node, rung.devices, rung.topology  # devices count all hosts
 
 
 def _check_pools(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from gke_inference.fit import check_fit, weights_gib
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
 from infra.problems import Problem, join, one_of
-from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Task
+from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Spanning, Task
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:
@@ -64,6 +64,7 @@ def _check_form(platform: Platform, name: str, model: Model) -> Iterator[Problem
 def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
     weights = weights_gib(model.size.parameters_billion, model.size.bits)
     seen: set[int] = set()
+    groups: dict[str, str] = {}
     for region in platform.regions_of(model):
         try:
             rungs = checked_rungs(platform, model.capacity, region)
@@ -79,10 +80,25 @@ def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]
             if reason is not None:
                 yield Problem(where, f"must hold the model on every rung; {place}: it {reason}")
                 return
-            if rung.is_multi_host:
-                message = f"{place} spans {rung.hosts} hosts, and a replica runs on one"
-                yield Problem(where, f"must have rungs of one host: {message}")
-                return
+            groups.update({rung.kind: place} if rung.is_multi_host else {})
+    yield from _check_groups(platform, name, model, groups)
+
+
+def _check_groups(
+    platform: Platform, name: str, model: Model, groups: dict[str, str]
+) -> Iterator[Problem]:
+    """A replica over several hosts: forms that can be one, and a way to span them."""
+    where = join("models", name, "spanning")
+    if groups and platform.form_of(model) is Form.DUAL_CONTAINER:
+        message = f"must not be dual-container: {next(iter(groups.values()))} spans several hosts"
+        yield Problem(join("models", name, "form"), f"{message}, got 'dual-container'")
+    if model.spanning is None:
+        return
+    if not groups:
+        message = f"must be left out: no rung of {model.capacity!r} spans several hosts"
+        yield Problem(where, f"{message}, got {model.spanning.value!r}")
+    elif model.spanning is Spanning.ENGINE and "tpu" in groups:
+        yield Problem(where, f"must be ray, as {groups['tpu']} is a TPU slice, got 'engine'")
 
 
 def _check_replicas(

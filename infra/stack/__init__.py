@@ -2,7 +2,18 @@
 
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
 from infra.stack.gateway import Exposure, Gateway
-from infra.stack.models import Canary, Disk, Engine, Form, Model, Replicas, Size, Slo, Task
+from infra.stack.models import (
+    Canary,
+    Disk,
+    Engine,
+    Form,
+    Model,
+    Replicas,
+    Size,
+    Slo,
+    Spanning,
+    Task,
+)
 from infra.stack.monitoring import Monitoring
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
@@ -47,6 +58,7 @@ __all__ = [
     "Severity",
     "Size",
     "Slo",
+    "Spanning",
     "Storage",
     "SystemPool",
     "Task",

@@ -54,6 +54,8 @@ class Rung(StackModel):
     """Shape of the TPU slice, such as 2x2; required for a TPU, refused for a GPU."""
     count: int | None = Field(default=None, ge=1, le=16)
     """GPUs of one node; required for a GPU, refused for a TPU."""
+    hosts: int | None = Field(default=None, ge=1, le=16)
+    """GPU nodes that one replica spans, 1 by default; refused for a TPU, whose topology says it."""
     machine_type: MachineType | None = None
     """Machine type, where the accelerator and its count leave a choice."""
     reservation: Name | None = None

@@ -22,6 +22,13 @@ class Form(StrEnum):
     DUAL_CONTAINER = "dual-container"
 
 
+class Spanning(StrEnum):
+    """How a replica spans several hosts."""
+
+    ENGINE = "engine"
+    RAY = "ray"
+
+
 class Task(StrEnum):
     """What a model answers with."""
 
@@ -121,6 +128,9 @@ class Model(StackModel):
     """What it answers with: tokens or embeddings."""
     form: Form | None = None
     """Pods on TPU and GPU; by default paired on mixed capacity and single otherwise."""
+    spanning: Spanning | None = None
+    """How a replica spans several hosts: the engine's own way (default on GPU), or Ray, which is
+    the only one on TPU."""
     slo: Slo | None = None
     """Latency it promises; shown with the model, and alerted on."""
     adapters: tuple[ModelName, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from twin.gke.autoscaler_pods import Pod, Room, refusal
+from twin.gke.autoscaler_pods import Pod, Room, may_share_pool, refusal
 from twin.gke.autoscaler_rungs import Class, Offer, Rung, anyway_rung, offers, room_of
 from twin.gke.capacity import Answer
 from twin.gke.pool_spec import PoolSpec
@@ -55,7 +55,8 @@ def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
     """Book pods into the rooms they fit in, first fit; return those that fit nowhere."""
     left: list[Pod] = []
     for pod in pods:
-        room = next((room for room in rooms if refusal(pod, room) is None), None)
+        fitting = (room for room in rooms if refusal(pod, room) is None)
+        room = next((room for room in fitting if may_share_pool(pod, room, rooms)), None)
         if room is None:
             left.append(pod)
         else:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from twin.gke.fields import part, parts, text_map
-from twin.gke.matching import expression_holds
-from twin.gke.nodes import CLASS_LABEL
+from twin.gke.matching import expression_holds, selects
+from twin.gke.nodes import CLASS_LABEL, POOL_LABEL
 from twin.kube import JsonObject
 
 Amounts = dict[str, float]
@@ -65,6 +65,8 @@ class Pod:
     compute_class: str | None
     alone_by: tuple[dict[str, str], ...] = ()
     """Labels of pods it must not share a host with (required anti-affinity by hostname)."""
+    alone_in_pool: tuple[JsonObject, ...] = ()
+    """Selectors of pods it must not share a node pool with, as groups that have a slice each."""
     labels: dict[str, str] | None = None
     node: str | None = None
     daemon: bool = False
@@ -144,6 +146,13 @@ def parse(item: JsonObject, default_class: str | None = None, classes: Iterable[
         ),
         compute_class=chosen,
         alone_by=_alone_by(part(affinity, "podAntiAffinity")),
+        alone_in_pool=tuple(
+            part(term, "labelSelector")
+            for term in parts(
+                part(affinity, "podAntiAffinity"), "requiredDuringSchedulingIgnoredDuringExecution"
+            )
+            if term.get("topologyKey") == POOL_LABEL
+        ),
         labels=text_map(meta, "labels"),
         node=spec.get("nodeName"),
         daemon=daemon,
@@ -223,6 +232,17 @@ def refusal(pod: Pod, room: Room) -> str | None:
     if room.free.get("pods", 0.0) < 1:
         return "Too many pods"
     return None if _may_share(pod, room) else "node(s) didn't match pod anti-affinity rules"
+
+
+def may_share_pool(pod: Pod, room: Room, rooms: Iterable[Room]) -> bool:
+    """Say whether no pod in the pool of a room is one that a pod must not share a pool with."""
+    if not pod.alone_in_pool:
+        return True
+    pool = room.labels.get(POOL_LABEL)
+    mates = [mate for other in rooms if other.labels.get(POOL_LABEL) == pool for mate in other.pods]
+    return not any(
+        selects(selector, mate.labels or {}) for mate in mates for selector in pod.alone_in_pool
+    )
 
 
 def _may_share(pod: Pod, room: Room) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from policies.reading import at, chips, is_kubernetes, pods, section
 from policies.rule import Config, Resource, StackRule
 
-_is_server = is_kubernetes("Deployment", "StatefulSet")
+_is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
 _is_budget = is_kubernetes("PodDisruptionBudget")
 
 

@@ -143,7 +143,8 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
     names = {"tpu": "a-tpu", "gpu": "a-gpu"}
-    args: Any = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", names)
+    kinds = dict.fromkeys(names, "Deployment")
+    args: Any = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", names, kinds)
     assert (args["a-tpu"]["fills_unplaced"], args["a-gpu"]["fills_unplaced"]) == (False, True)
     assert (args["a-tpu"]["min_replicas"], args["a-gpu"]["min_replicas"]) == (2, 1)
 

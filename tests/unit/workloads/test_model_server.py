@@ -222,6 +222,10 @@ def test_rungs_of_different_shapes_are_refused_in_one_deployment(recorder, args)
     )
 
 
-def test_a_slice_of_several_hosts_is_refused_in_a_form_of_single_pods(recorder, args):
-    many = {**V6E_8, "topology": "4x4"}
-    refused(recorder, {**args, "rungs": [many]}, "rungs.*must fit one node.*4 nodes")
+def test_a_slice_of_several_hosts_is_refused_in_one_pod_for_both(recorder, dual):
+    many = {**dual["rungs"][0], "topology": "4x4"}
+    refused(
+        recorder,
+        {**dual, "rungs": [many, dual["rungs"][1]]},
+        "rungs.*must fit one node.*4 nodes",
+    )

@@ -10,6 +10,7 @@ import uvloop
 
 from twin.engines.vllm import flags, logs
 from twin.engines.vllm.engine import Engine
+from twin.engines.vllm.group import Leader, hosts_of, port_of
 from twin.engines.vllm.server import ApiServer
 from twin.engines.vllm.settings import Deployment, EngineError, deploy
 from twin.engines.vllm.startup import start_up
@@ -23,14 +24,16 @@ async def serve(deployment: Deployment) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    starting = asyncio.create_task(start_up(deployment, dict(os.environ)))
+    leader = Leader(hosts_of(deployment, os.environ) - 1)
+    starting = asyncio.create_task(_start(deployment, leader))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if stop.is_set():
         starting.cancel()
         return
     await starting
-    server = ApiServer(Engine(deployment))
+    engine = Engine(deployment)
+    server = ApiServer(engine)
     await server.start()
     port = deployment.flags.port or 8000
     _log.info(
@@ -39,9 +42,21 @@ async def serve(deployment: Deployment) -> None:
         port,
         extra={"fields": {"model": deployment.served_names[0], "kv_blocks": deployment.kv_blocks}},
     )
-    await stopping
+    await asyncio.wait({stopping, leader.lost}, return_when=asyncio.FIRST_COMPLETED)
+    lost = leader.lost.result() if leader.lost.done() and not stop.is_set() else None
+    if lost is not None:
+        engine.die()
     _log.info("shutting down")
     await server.stop()
+    leader.close()
+    if lost is not None:
+        raise EngineError(f"RuntimeError: worker {lost} died: EngineCore encountered an issue.")
+
+
+async def _start(deployment: Deployment, leader: Leader) -> None:
+    """Wait for every host, then load and compile."""
+    await leader.wait(deployment.surroundings.address, port_of(deployment.flags))
+    await start_up(deployment, dict(os.environ))
 
 
 def main() -> None:

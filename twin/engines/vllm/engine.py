@@ -37,6 +37,8 @@ class Engine:
     ) -> None:
         self.deployment = deployment
         self.clock: Clock = clock or WallClock()
+        self.dead = False
+        """Whether a host of the engine is lost: what it had is answered with an error."""
         self.core = EngineCore(deployment)
         self.cost = self.core.cost
         self.scheduler = self.core.scheduler
@@ -150,6 +152,11 @@ class Engine:
             self.core.abort(request, now)
         self._catch_up(now)
         self._changed.set()
+
+    def die(self) -> None:
+        """End every request with an error, as vLLM does when a process of its group is gone."""
+        self.dead = True
+        self.abort_all()
 
     def slow_down(self, factor: float) -> None:
         """Make steps take `factor` times as long as the model says, from the next one on.

@@ -41,6 +41,14 @@ class ApiError(Exception):
         return web.json_response(self.body(), status=self.status)
 
 
+def engine_dead() -> ApiError:
+    """Return vLLM's answer for what it had when its engine died."""
+    return ApiError(
+        500,
+        "EngineCore encountered an issue. See stack trace (above) for the root cause.",
+    )
+
+
 def unknown_model(name: str, served: tuple[str, ...]) -> ApiError:
     """Return vLLM's answer for a model that it does not serve."""
     return ApiError(

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from twin.engines.vllm import protocol, text
 from twin.engines.vllm.engine import Engine, EngineBusyError
-from twin.engines.vllm.errors import ApiError
+from twin.engines.vllm.errors import ApiError, engine_dead
 from twin.engines.vllm.models_api import ServedModels
 from twin.engines.vllm.request import FinishReason, Request
 from twin.engines.vllm.tracing import tracer_of
@@ -48,6 +48,8 @@ class Generation:
         model, adapter = self._models.resolve(body.get("model"))
         if self._engine.deployment.pooling:
             raise ApiError(400, "The model does not support Completions API")
+        if self._engine.dead:
+            raise engine_dead()
         ask = protocol.read_ask(body, model, self._longest, chat=chat)
         remote, keeps_kv = self._engine.kv.wish(body.get("kv_transfer_params"))
         try:
@@ -69,6 +71,8 @@ class Generation:
             return await self._stream(http, request, answer)
         async for _ in self._engine.results(request):
             pass
+        if self._engine.dead:
+            raise engine_dead()
         self._tracer.tell(request)
         if request.finished is FinishReason.ERROR:
             raise ApiError(500, "Internal server error")
@@ -94,6 +98,9 @@ class Generation:
             async for generated in results:
                 piece = "".join(answer.ask.output[sent:generated])
                 sent = generated
+                if self._engine.dead:
+                    await _send(response, engine_dead().body())
+                    break
                 reason = request.finished.value if request.finished else None
                 if reason is None and not answer.ask.continuous_usage:
                     await response.write(plain(piece))
@@ -102,7 +109,7 @@ class Generation:
                 if answer.ask.continuous_usage:
                     usage = answer.usage(generated, request.cached_tokens)
                 await _send(response, answer.chunk(piece, reason, usage))
-            if answer.ask.usage_chunk or self._chunked_usage:
+            if (answer.ask.usage_chunk or self._chunked_usage) and not self._engine.dead:
                 await _send(response, answer.usage_event(sent, request.cached_tokens))
             await response.write(b"data: [DONE]\n\n")
             await response.write_eof()

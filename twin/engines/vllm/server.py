@@ -101,7 +101,7 @@ class ApiServer:
         self._engine.metrics.http_requests.add(1, handler, http.method, f"{status // 100}xx")
 
     async def _health(self, _http: web.Request) -> web.Response:
-        return web.Response()
+        return web.Response(status=503 if self._engine.dead else 200)
 
     async def _load(self, _http: web.Request) -> web.Response:
         return web.json_response({"server_load": self._in_flight})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twin.gke.agent import hardware, operators
+from twin.gke.agent import groups, hardware, operators
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
@@ -54,6 +54,8 @@ class Place:
     tool: Callable[[str], Path]
     collector: str = ""
     """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
+    names: Path = Path("names.json")
+    """File of the addresses of pods by name."""
 
 
 def plan(container: JsonObject, place: Place) -> Launch:
@@ -84,6 +86,9 @@ def _base(place: Place) -> dict[str, str]:
 def _engine(container: JsonObject, place: Place) -> Launch:
     if hardware.made_for(container) not in (place.node.kind, "cpu"):
         return Launch(Kind.ENGINE)  # the other container of the pod has its hardware: this sleeps
+    leader = groups.leader_of(container, place.variables)
+    if leader is not None:
+        return _worker(leader, place)
     argv = engine_arguments(container, place.variables)
     rules = place.rules
     simulated = {
@@ -103,6 +108,12 @@ def _engine(container: JsonObject, place: Place) -> Launch:
         [sys.executable, "-m", "twin.engines.vllm", *argv],
         {**_base(place), **prefixed},
     )
+
+
+def _worker(leader: groups.Leader, place: Place) -> Launch:
+    name = place.pod["metadata"]["name"]
+    argv = [sys.executable, "-m", "twin.engines.vllm.worker", leader.name, str(leader.port), name]
+    return Launch(Kind.ENGINE, argv, {**_base(place), "GKE_INFERENCE_SIM_NAMES": str(place.names)})
 
 
 def engine_durations(rules: Rules) -> dict[str, float]:

@@ -1,9 +1,11 @@
 """The preStop hook of a container that is asked to end."""
 
+import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 
 from twin.gke.agent.probes import Target, check
 from twin.kube import JsonObject
@@ -17,7 +19,14 @@ _time.sleep = lambda seconds: _slept(min(seconds, max(0.1, seconds / {speed})))
 _LOOPBACK = re.compile(r"\b(127\.0\.0\.1|localhost)\b")
 
 
-def pre_stop(hook: JsonObject, address: str, speed: float, limit: float, target: Target) -> None:
+def pre_stop(
+    hook: JsonObject,
+    address: str,
+    speed: float,
+    limit: float,
+    target: Target,
+    names: Mapping[str, str] | None = None,
+) -> None:
     """Run a hook, at most `limit` seconds.
 
     Sleeps are shortened by `speed`; a Python program runs for real, with the pod's address for its
@@ -29,16 +38,19 @@ def pre_stop(hook: JsonObject, address: str, speed: float, limit: float, target:
         speed: of the twin.
         limit: the pod's grace period.
         target: resolves ports of the container.
+        names: variables of the container that name other pods, as addresses.
     """
     if "sleep" in hook:
         time.sleep(min(limit, float(hook["sleep"]["seconds"]) / speed))
     elif "httpGet" in hook:
         check(hook, target, timeout=min(limit, 30.0))
     elif "exec" in hook:
-        _exec(hook["exec"].get("command", []), address, speed, limit)
+        _exec(hook["exec"].get("command", []), address, speed, limit, names or {})
 
 
-def _exec(command: list[str], address: str, speed: float, limit: float) -> None:
+def _exec(
+    command: list[str], address: str, speed: float, limit: float, names: Mapping[str, str]
+) -> None:
     slept = seconds_slept(command)
     if slept is not None:
         time.sleep(min(limit, slept / speed))
@@ -48,6 +60,7 @@ def _exec(command: list[str], address: str, speed: float, limit: float) -> None:
         try:
             subprocess.run(
                 [sys.executable, "-c", program],
+                env={**os.environ, **names},
                 timeout=limit,
                 check=False,
                 stdin=subprocess.DEVNULL,

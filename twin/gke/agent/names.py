@@ -33,6 +33,12 @@ def look_up(folder: Path, name: str) -> str | None:
     return known.get(name.split(".svc", 1)[0])
 
 
+def addresses(folder: Path, variables: dict[str, str]) -> dict[str, str]:
+    """Return those variables that are names of pods, as addresses."""
+    found = {key: look_up(folder, value) for key, value in variables.items() if "." in value}
+    return {key: address for key, address in found.items() if address is not None}
+
+
 class Names:
     """Keeps the file of one cluster."""
 

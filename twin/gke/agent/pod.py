@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from twin.gke.agent import hardware, lifecycle, podports, records, status
+from twin.gke.agent import hardware, lifecycle, names, podports, records, status
 from twin.gke.agent.claims import Kind, kind_of, sidecars
 from twin.gke.agent.container import Container
 from twin.gke.agent.environment import ConfigError, Sources, variables
@@ -157,6 +157,7 @@ class PodRunner:
                 self._context.rules,
                 self._context.tool,
                 collector_address(self._context.dir),
+                names.file_in(self._context.dir),
             )
             launch = plan(container, place)
             if launch.needs_kubeconfig:
@@ -313,7 +314,8 @@ class PodRunner:
                 self._event("Normal", "Killing", f"Stopping container {container.name}")
                 target = container.target
                 address: str = self._pod["status"]["podIP"]
-                arguments = (hook, address, self._context.rules.speed, grace, target)
+                known = names.addresses(self._context.dir, container.launch.environment)
+                arguments = (hook, address, self._context.rules.speed, grace, target, known)
                 threads.append(threading.Thread(target=lifecycle.pre_stop, args=arguments))
         for thread in threads:
             thread.start()
