@@ -85,6 +85,7 @@ class EngineCore:
             deployment.surroundings.accelerator,
             deployment.chips,
             deployment.kv_bits,
+            stages=deployment.flags.pipeline_parallel_size or 1,
         )
         self.scheduler = Scheduler(
             KvCache(

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from twin.engines.vllm.hardware import (
     COLLECTIVE_LATENCY_SECONDS,
+    NETWORK_GBPS,
+    NETWORK_LATENCY_SECONDS,
     SHARED_READ_COST,
     Accelerator,
     Efficiency,
@@ -41,6 +43,8 @@ class CostModel:
     kv_bits: int = 16
     efficiency: Efficiency | None = None
     """None: that of vLLM on this kind of accelerator."""
+    stages: int = 1
+    """Pipeline stages, one a host: between them the network carries what goes on."""
 
     def step_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step: the slower of compute and memory, and the rest on top.
@@ -100,9 +104,16 @@ class CostModel:
         return peak * 1e12
 
     def link_seconds(self, tokens: int) -> float:
-        """Two all-reduces a layer among the chips of a tensor-parallel group."""
-        if self.chips == 1:
-            return 0.0
-        moved = 2 * (self.chips - 1) / self.chips * tokens * self.model.hidden * 2
+        """Two all-reduces a layer among the chips of a stage, and a hop from stage to stage.
+
+        The stages work on different parts of the batch at once, so their number does not slow a
+        step down but for the hops.
+        """
+        hop = NETWORK_LATENCY_SECONDS + tokens * self.model.hidden * 2 / (NETWORK_GBPS * 1e9)
+        hops = (self.stages - 1) * hop
+        chips = self.chips // self.stages
+        if chips == 1:
+            return hops
+        moved = 2 * (chips - 1) / chips * tokens * self.model.hidden * 2
         one = COLLECTIVE_LATENCY_SECONDS + moved / (self.accelerator.link_gbps * 1e9)
-        return 2 * self.model.layers * one
+        return 2 * self.model.layers * one + hops
