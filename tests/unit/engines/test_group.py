@@ -54,8 +54,7 @@ def test_a_leader_is_complete_with_its_last_worker_and_hears_of_a_lost_one(tmp_p
         with suppress(asyncio.CancelledError):
             await workers[1]
         lost = await asyncio.wait_for(leader.lost, 10)
-        leader.close()
-        workers[0].cancel()
+        await leader.close()
         await asyncio.gather(*workers, return_exceptions=True)
         return before, lost
 

@@ -161,7 +161,7 @@ def test_a_slice_with_one_gpu_node_behind_it_is_a_pair(args):
     ],
 )
 def test_a_way_that_the_hardware_has_not_is_refused(recorder, args, change, message):
-    wanted = {**args, "rungs": [SLICE], **change}
+    wanted: Any = {**args, "rungs": [SLICE], **change}
     with pytest.raises(pulumi.InputPropertyError, match=message):
         recorder.run(lambda: ModelServer("llama", wanted))
 

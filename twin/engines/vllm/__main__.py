@@ -48,7 +48,7 @@ async def serve(deployment: Deployment) -> None:
         engine.die()
     _log.info("shutting down")
     await server.stop()
-    leader.close()
+    await leader.close()
     if lost is not None:
         raise EngineError(f"RuntimeError: worker {lost} died: EngineCore encountered an issue.")
 

@@ -45,6 +45,7 @@ class Leader:
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._joined: set[str] = set()
+        self._held: list[asyncio.StreamWriter] = []
         self._complete = asyncio.Event()
         self._server: asyncio.Server | None = None
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -64,19 +65,24 @@ class Leader:
             writer.close()
             return
         self._joined.add(name)
+        self._held.append(writer)
         _log.info("worker %s joined, %s of %s", name, len(self._joined), self._workers)
         if len(self._joined) == self._workers:
             self._complete.set()
         with suppress(OSError):
             await reader.read()
-        writer.close()
         if not self.lost.done():
             self.lost.set_result(name)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let the workers go."""
         if self._server is not None:
             self._server.close()
+        for writer in self._held:
+            writer.close()
+        for writer in self._held:
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 async def work(leader: str, port: int, name: str, names: Path) -> None:
@@ -95,12 +101,16 @@ async def work(leader: str, port: int, name: str, names: Path) -> None:
                 reader, writer = await asyncio.open_connection(address, port)
                 break
         await asyncio.sleep(_LOOK_SECONDS)
-    writer.write(f"{name}\n".encode())
-    await writer.drain()
-    _log.info("joined %s at %s:%s", leader, address, port)
-    with suppress(OSError):
-        await reader.read()
-    writer.close()
+    try:
+        writer.write(f"{name}\n".encode())
+        _log.info("joined %s at %s:%s", leader, address, port)
+        with suppress(OSError):
+            await writer.drain()
+            await reader.read()
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 def _address(name: str, names: Path) -> str | None:
