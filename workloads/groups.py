@@ -141,7 +141,7 @@ def _worker(pod: Pod, node: Hardware, leader: Manifest, spanning: str) -> Manife
     labels[WORKER_LABEL] = pod.model
     template["spec"].pop("topologySpreadConstraints", None)
     container = template["spec"]["containers"][0]
-    container["lifecycle"] = drain(pod, _LEADER)
+    container["lifecycle"] = drain(pod, f'{_LEADER} + "/metrics"')
     for name in ("livenessProbe", "ports"):
         container.pop(name)
     # Ready with its leader, and given as long to start: LeaderWorkerSet counts whole groups.

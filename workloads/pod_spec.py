@@ -35,7 +35,7 @@ time.sleep({settle})
 end = time.monotonic() + {longest}
 busy = ("vllm:num_requests_running", "vllm:num_requests_waiting{{")
 while time.monotonic() < end:
-    with urllib.request.urlopen({server} + "/metrics", timeout=5) as answer:
+    with urllib.request.urlopen({metrics}, timeout=5) as answer:
         lines = answer.read().decode().splitlines()
     if not sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(busy)):
         sys.exit()
@@ -249,11 +249,11 @@ def _scratch_mounts(kind: str) -> list[Manifest]:
     return mounts
 
 
-def drain(pod: Pod, server: str | None = None) -> Manifest:
-    """Returns the preStop hook; `server` is a Python expression for the address of the engine."""
+def drain(pod: Pod, metrics: str | None = None) -> Manifest:
+    """Returns the preStop hook; `metrics` is a Python expression for the engine's page."""
     program = DRAIN.format(
         longest=pod.longest_request_seconds,
-        server=server or f'"http://127.0.0.1:{engine_port(pod.role)}"',
+        metrics=metrics or f'"http://127.0.0.1:{engine_port(pod.role)}/metrics"',
         settle=pod.settle_seconds,
     )
     return {"preStop": {"exec": {"command": ["python3", "-c", program]}}}
