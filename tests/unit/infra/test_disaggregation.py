@@ -62,7 +62,9 @@ def test_prefill_may_have_a_capacity_of_its_own():
 def test_prefill_follows_its_queue_and_decode_its_cache():
     prod = platform()
     region = first_region(prod)
-    decode = assemble_models.scaling_args(prod, MODEL, region, {"gpu": "d"})["d"]
+    decode = assemble_models.scaling_args(prod, MODEL, region, {"gpu": "d"}, {"gpu": "Deployment"})[
+        "d"
+    ]
     prefill = assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"})["p"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
     assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
