@@ -149,9 +149,12 @@ def scaling_args(
     name: str,
     region: str,
     deployments: dict[str, str],
-    target_kinds: dict[str, str],
+    target_kinds: Mapping[str, str] | None = None,
 ) -> dict[str, AutoscalingArgs]:
-    """Return the arguments of a model's autoscalers, by the name of what each one scales."""
+    """Return the arguments of a model's autoscalers, by the name of what each one scales.
+
+    `target_kinds` says, by kind of hardware, what is no Deployment.
+    """
     model = platform.models[name]
     is_pair = len(deployments) > 1
     made: dict[str, AutoscalingArgs] = {}
@@ -169,7 +172,7 @@ def scaling_args(
             queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
-            target_kind=target_kinds[kind],
+            target_kind=(target_kinds or {}).get(kind, "Deployment"),
             target_name=deployment,
         )
         if model.disaggregated is not None:
