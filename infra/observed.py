@@ -13,7 +13,7 @@ from infra.capacity import checked_rungs
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Platform, Receiver, ReceiverKind, Task
 
-SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK)
+SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
 """Kinds of receivers that need a secret."""
 
 
@@ -87,7 +87,7 @@ def alerts_args(platform: Platform, secrets: Mapping[str, pulumi.Input[str]]) ->
 
     Args:
         platform: The stack.
-        secrets: Tokens and keys of receivers, by the receiver's name.
+        secrets: Tokens, keys and URLs of receivers, by the receiver's name.
     """
     settings = platform.monitoring
     if not settings.alerts:
@@ -119,8 +119,6 @@ def _receiver(
         args["address"] = receiver.address
     if receiver.channel is not None:
         args["channel"] = receiver.channel
-    if receiver.url is not None:
-        args["url"] = receiver.url
     if name in secrets:
         args["secret"] = secrets[name]
     return args

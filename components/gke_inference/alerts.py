@@ -15,11 +15,11 @@ KINDS = {
     "email": ("email", "address", "email_address"),
     "pagerduty": ("pagerduty", None, ""),
     "slack": ("slack", "channel", "channel_name"),
-    "webhook": ("webhook_tokenauth", "url", "url"),
+    "webhook": ("webhook_tokenauth", None, ""),
 }
 """Kind of a receiver: its type in Cloud Monitoring, the field it needs, and that field's label."""
 
-_WITH_SECRET = ("pagerduty", "slack")
+_WITH_SECRET = ("pagerduty", "slack", "webhook")
 _UPTIME_PERIOD, _UPTIME_TIMEOUT = "60s", "10s"
 
 
@@ -35,11 +35,10 @@ class ReceiverArgs(TypedDict):
     channel: NotRequired[str]
     """Channel of a Slack receiver, such as `#oncall`."""
     secret: NotRequired[pulumi.Input[str]]
-    """Token of a Slack receiver, or integration key of a PagerDuty one."""
+    """Token of a Slack receiver, integration key of a PagerDuty one, or the whole URL of a webhook:
+    the token that it checks is a part of it."""
     severity: NotRequired[str]
     """`warning` (default): told everything; `critical`: only what cannot wait."""
-    url: NotRequired[str]
-    """URL of a webhook; the token that it checks is a part of it."""
 
 
 class AlertsArgs(TypedDict):
@@ -107,11 +106,11 @@ class Alerts(pulumi.ComponentResource):
     def _build_channel(
         self, name: str, args: AlertsArgs, receiver: ReceiverArgs
     ) -> monitoring.NotificationChannel:
-        kind, field, label = KINDS[receiver["kind"]]
+        kind = KINDS[receiver["kind"]][0]
         return monitoring.NotificationChannel(
             f"{name}-{receiver['name']}",
             display_name=f"{args['title']}: {receiver['name']}",
-            labels={} if field is None else {label: str(receiver.get(field))},
+            labels=_labels(receiver),
             project=args["project"],
             sensitive_labels=_sensitive(receiver),
             type=kind,
@@ -168,6 +167,14 @@ class Alerts(pulumi.ComponentResource):
             user_labels={"managed-by": MANAGED_BY},
             opts=under(self),
         )
+
+
+def _labels(receiver: ReceiverArgs) -> dict[str, pulumi.Input[str]]:
+    """Returns the address of a channel; a webhook's has a token in it, and stays a secret."""
+    if receiver["kind"] == "webhook":
+        return {"url": pulumi.Output.secret(receiver.get("secret", ""))}
+    _, field, label = KINDS[receiver["kind"]]
+    return {} if field is None else {label: str(receiver.get(field))}
 
 
 def _sensitive(

@@ -8,7 +8,6 @@ from infra.stack import Platform, ReceiverKind
 _NEEDS = {
     ReceiverKind.EMAIL: "address",
     ReceiverKind.SLACK: "channel",
-    ReceiverKind.WEBHOOK: "url",
 }
 
 

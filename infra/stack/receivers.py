@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from infra.stack.fields import Channel, EmailAddress, HttpsUrl, StackModel
+from infra.stack.fields import Channel, EmailAddress, StackModel
 
 
 class ReceiverKind(StrEnum):
@@ -24,8 +24,8 @@ class Severity(StrEnum):
 class Receiver(StackModel):
     """One way to reach people.
 
-    Slack's token and PagerDuty's key are secrets: `pulumi config set --secret
-    gke-inference:notify-NAME`.
+    Slack's token, PagerDuty's key and a webhook's whole URL, whose token it checks, are secrets:
+    `pulumi config set --secret gke-inference:notify-NAME`.
     """
 
     kind: ReceiverKind
@@ -36,5 +36,3 @@ class Receiver(StackModel):
     """Email only: the address."""
     channel: Channel | None = None
     """Slack only: the channel, with its #."""
-    url: HttpsUrl | None = None
-    """Webhook only: where the incident is posted, with the token that it checks."""
