@@ -213,23 +213,35 @@ def bench(
     pictures: Annotated[bool, typer.Option(help="routing: draw docs/images.")] = False,
 ) -> None:
     """Measure and write build/bench/SUBJECT.json; status 1 where a bound does not hold."""
-    folder = REPOSITORY / "build" / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    holds = True
+    holds, failed = True, list[str]()
     for one in subject or list(Subject):
         console.print(f"[bold]{one.value}[/bold]")
-        if one is Subject.ROUTING:
-            holds &= bench_routing.measure(
-                is_quick=quick, chosen=workload, names=policy, workers=workers, draws=pictures
-            )
-            continue
-        result = {
-            "date": date.today().isoformat(),
-            "command": f"gke-inference bench {one.value} --runs {runs}",
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
-            f"{platform.python_version()}",
-            "rows": _MEASURES[one](Engine(TwinPaths.default()), runs),
-        }
-        (folder / f"{one.value}.json").write_text(json.dumps(result, indent=1) + "\n")
+        try:
+            if one is Subject.ROUTING:
+                holds &= bench_routing.measure(
+                    is_quick=quick, chosen=workload, names=policy, workers=workers, draws=pictures
+                )
+            else:
+                _write(one, runs)
+        # the others are measured all the same
+        except (CommandError, OSError, subprocess.SubprocessError) as error:
+            console.print(f"error: {one.value}: {error}", markup=False)
+            failed.append(one.value)
+    if failed:
+        raise CommandError(f"not measured: {', '.join(failed)}")
     if not holds:
         raise typer.Exit(1)
+
+
+def _write(subject: Subject, runs: int) -> None:
+    """Measure a subject and write its file."""
+    folder = REPOSITORY / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        "date": date.today().isoformat(),
+        "command": f"gke-inference bench {subject.value} --runs {runs}",
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
+        f"{platform.python_version()}",
+        "rows": _MEASURES[subject](Engine(TwinPaths.default()), runs),
+    }
+    (folder / f"{subject.value}.json").write_text(json.dumps(result, indent=1) + "\n")
