@@ -197,6 +197,7 @@ def prefill_scaling_args(
             model=object_name(name),
             namespace=NAMESPACE,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
+            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
             target_name=deployment,
         )

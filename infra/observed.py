@@ -9,9 +9,11 @@ from gke_inference.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.prices import rung_price
 from gke_inference.promql import Scope
 from infra.assemble_models import form_in
-from infra.capacity import checked_rungs
+from infra.canary import with_canaries
+from infra.capacity import checked_rungs, prefill_capacity
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Platform, Receiver, ReceiverKind, Task
+from workloads.disaggregation import ROLES
 
 SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
 """Kinds of receivers that need a secret."""
@@ -23,8 +25,10 @@ def secret_key(receiver: str) -> str:
 
 
 def deployment_names(platform: Platform, name: str, region: str) -> dict[str, str]:
-    """Return the names of a model's Deployments in a region, by kind of hardware."""
+    """Return the names of a model's Deployments in a region, by kind of hardware or by role."""
     model = platform.models[name]
+    if model.disaggregated is not None:
+        return {role: f"{object_name(name)}-{role}" for role in ROLES}
     if form_in(platform, model, region) is Form.DUAL_CONTAINER:
         return {"any": object_name(name)}
     rungs = checked_rungs(platform, model.capacity, region).values()
@@ -33,8 +37,9 @@ def deployment_names(platform: Platform, name: str, region: str) -> dict[str, st
 
 
 def observed_models(platform: Platform) -> list[ObservedModelArgs]:
-    """Return every model as dashboards and alerts know it."""
-    return [_observed(platform, name) for name in platform.models]
+    """Return every model and every canary as dashboards and alerts know it."""
+    served = with_canaries(platform)
+    return [_observed(served, name) for name in served.models]
 
 
 def _observed(platform: Platform, name: str) -> ObservedModelArgs:
@@ -57,11 +62,12 @@ def _observed(platform: Platform, name: str) -> ObservedModelArgs:
 
 def _prices(platform: Platform, name: str, region: str) -> dict[str, float]:
     """Return the price of a replica by Deployment: its first rung with a known one."""
-    rungs = checked_rungs(platform, platform.models[name].capacity, region).values()
+    model = platform.models[name]
     found: dict[str, float] = {}
     for kind, deployment in deployment_names(platform, name, region).items():
-        for rung in rungs:
-            fits = kind in ("any", rung.kind)
+        own = prefill_capacity(model) if kind == "prefill" else None
+        for rung in checked_rungs(platform, own or model.capacity, region).values():
+            fits = kind in ("any", *ROLES, rung.kind)
             price = rung_price(rung, region, allow_lower_bound=True) if fits else None
             if price is not None:
                 found[deployment] = round(price.usd_per_hour, 4)

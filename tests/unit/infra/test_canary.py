@@ -9,6 +9,7 @@ import pytest
 from infra import assemble_models
 from infra.canary import VersionedModel, with_canaries
 from infra.load import parse
+from infra.observed import observed_models
 from infra.program import deploy
 from infra.stack import Platform
 from tests.unit.infra.broken_stacks import edited
@@ -17,6 +18,7 @@ from tests.unit.infra.conftest import CloudRecorder
 MODEL, SECOND = "llama-3.1-8b", "llama-3.1-8b-v2"
 ROUTE = "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+GONE = "NoReadyReplica"
 
 
 def platform(**canary: Any) -> Platform:
@@ -122,3 +124,14 @@ def test_the_catalogue_lists_the_name_once(built: Callable[..., CloudRecorder]) 
     (catalogue,) = [m for name, m in maps.items() if name.endswith("catalogue")]
     listed = [entry["id"] for entry in json.loads(catalogue["data"]["models.json"])["data"]]
     assert listed == [MODEL, "sql", "support"]
+
+
+def test_a_canary_is_watched_like_any_model(built: Callable[..., CloudRecorder]) -> None:
+    recorder = built(percent=10)
+    deployments = by_name(recorder, DEPLOYMENT)
+    watched = {model["job"]: model["deployments"] for model in observed_models(platform())}
+    assert watched["llama-3-1-8b-v2"] == ["llama-3-1-8b-v2-gpu", "llama-3-1-8b-v2-tpu"]
+    assert set(watched["llama-3-1-8b-v2"]) <= set(deployments)
+    policies = recorder.all("gcp:monitoring/alertPolicy:AlertPolicy")
+    (gone,) = [p.inputs for p in policies if p.inputs["conditions"][0]["displayName"] == GONE]
+    assert 'job="llama-3-1-8b-v2"' in json.dumps(gone["conditions"]).replace("\\", "")

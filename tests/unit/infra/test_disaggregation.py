@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 from infra import assemble_models
-from infra.capacity import regions_using
+from infra.capacity import checked_rungs, regions_using
 from infra.load import parse
+from infra.names import object_name
+from infra.observed import observed_models
 from infra.stack import Platform
 from tests.unit.infra.broken_stacks import edited
+from workloads.model_plan import model_plan
 
 MODEL = "llama-3.3-70b"
 
@@ -68,6 +71,24 @@ def test_prefill_follows_its_queue_and_decode_its_cache():
     prefill = assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"})["p"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
     assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
+
+
+def test_both_roles_are_watched_by_the_names_of_their_deployments():
+    prod = platform(capacity="prompts")
+    region = first_region(prod)
+    made: list[str] = []
+    for capacity, args in (
+        ("heavy", assemble_models.server_args(prod, MODEL, region)),
+        ("prompts", assemble_models.prefill_args(prod, MODEL, region)),
+    ):
+        assert args is not None
+        rungs = list(checked_rungs(prod, capacity, region).values())
+        made += model_plan(args, rungs).deployments.values()
+    (found,) = [model for model in observed_models(prod) if model["job"] == object_name(MODEL)]
+    assert found["deployments"] == sorted(made)
+    prices = found.get("prices", {})
+    assert sorted(prices) == sorted(made)
+    assert prices[f"{object_name(MODEL)}-prefill"] < prices[f"{object_name(MODEL)}-decode"]  # spot
 
 
 def test_a_model_that_is_whole_has_no_prefill():
