@@ -18,6 +18,7 @@ from typing import Any
 from twin.paths import TwinPaths
 
 _GRACE_SECONDS = 3.0
+_KILL_SECONDS = 5.0
 _children: list[subprocess.Popen[bytes]] = []
 
 
@@ -178,11 +179,12 @@ def end(pids: Iterable[int], grace: float = _GRACE_SECONDS) -> None:
     """End processes: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
     alive = {pid: started_at(pid) for pid in pids}
     alive = {pid: begun for pid, begun in alive.items() if begun is not None}
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    # nothing survives SIGKILL, but a busy machine takes its time to carry it out
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, max(grace, _KILL_SECONDS))):
         for pid in alive:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
-        until = time.monotonic() + grace
+        until = time.monotonic() + patience
         while alive and time.monotonic() < until:
             alive = {pid: begun for pid, begun in alive.items() if not _gone(pid, begun)}
             time.sleep(0.02)
