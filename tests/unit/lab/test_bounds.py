@@ -90,9 +90,12 @@ def test_missing_rows_fail_rather_than_pass(rows):
     }
 
 
-def test_a_figure_of_zero_is_no_ratio():
+def test_nothing_against_something_is_the_worst_ratio_and_something_against_nothing_is_even():
     rows = [a_row("shipped", 0.0), a_row("round_robin", 100.0)]
-    assert ratio(rows, "shared_prefix", "shipped", "round_robin", lambda r: r["goodput"]) is None
+    pair = ("shared_prefix", "shipped", "round_robin")
+    assert ratio(rows, *pair, lambda r: r["goodput"]) == 0.0
+    assert ratio(rows, pair[0], pair[2], pair[1], lambda r: r["goodput"]) == 1.0
+    assert ratio(rows, "no such workload", *pair[1:], lambda r: r["goodput"]) is None
 
 
 def test_ratios_are_of_pairs_and_are_averaged_by_factors():
