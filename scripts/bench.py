@@ -18,7 +18,7 @@ import typer
 import yaml
 
 from infra.growth import stack_with_models
-from scripts import bench_routing
+from scripts import bench_confirm, bench_routing
 from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_gateway import bench_gateway
@@ -47,6 +47,7 @@ class Subject(StrEnum):
     LADDER = "ladder"
     ROUTING = "routing"
     GATEWAY = "gateway"
+    CONFIRM = "confirm"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -221,6 +222,8 @@ def bench(
                 holds &= bench_routing.measure(
                     is_quick=quick, chosen=workload, names=policy, workers=workers, draws=pictures
                 )
+            elif one is Subject.CONFIRM:
+                holds &= bench_confirm.measure()
             else:
                 _write(one, runs)
         # the others are measured all the same

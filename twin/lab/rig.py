@@ -91,10 +91,14 @@ class Rig:
 
     Args:
         folder: for files and logs.
+        page_port: where the picker finds the replicas' metrics.
+        look: how often it asks for them.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, page_port: int = PAGE_PORT, look: str = _SCRAPE) -> None:
         self.folder = folder
+        self._page_port = page_port
+        self._look = look
         self._paths = TwinPaths(folder)
         self._started: list[_Started] = []
         self._plane: LabDataPlane | None = None
@@ -223,8 +227,8 @@ class Rig:
             f"--grpc-port={grpc}",
             f"--grpc-health-port={health}",
             f"--metrics-port={metrics}",
-            f"--model-server-metrics-port={PAGE_PORT}",
-            f"--refresh-metrics-interval={_SCRAPE}",
+            f"--model-server-metrics-port={self._page_port}",
+            f"--refresh-metrics-interval={self._look}",
         ]
         begun = self._start([str(tool("epp")), *arguments], "picker")
 

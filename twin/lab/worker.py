@@ -20,7 +20,7 @@ from twin.lab.policies import Policy, policies
 from twin.lab.replicas import Replicas
 from twin.lab.rig import Rig
 from twin.lab.rows import Row, row_of
-from twin.lab.workloads import MODEL, Workload, workloads
+from twin.lab.workloads import MODEL, StageSpec, Workload, workloads
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,19 @@ class Job:
     is_quick: bool = False
     config: str | None = None
     """Configuration of the picker instead of the policy's own: for trying things."""
+    stages: tuple[StageSpec, ...] | None = None
+    """Instead of the workload's own."""
 
     def line(self) -> str:
         """Return the job as a line."""
         return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, line: str) -> "Job":
+        """Return the job of a line."""
+        fields = json.loads(line)
+        stages = fields.pop("stages", None)
+        return cls(**fields, stages=tuple(StageSpec(**s) for s in stages) if stages else None)
 
 
 def do(rig: Rig, job: Job) -> list[Row]:
@@ -58,7 +67,7 @@ async def _stages(rig: Rig, workload: Workload, policy: Policy, job: Job) -> lis
         await asyncio.to_thread(rig.replicas, names)
         url = await asyncio.to_thread(rig.gateway, policy, len(names))
         lab = Lockstep(replicas, url, with_picker=policy.picker is not None)
-        for spec in workload.quick_stages if job.is_quick else workload.stages:
+        for spec in _specs(workload, job):
             trace = workload.make(spec, job.seed)
             before = replicas.cache_tokens()
             stage = await lab.replay(trace)
@@ -67,6 +76,12 @@ async def _stages(rig: Rig, workload: Workload, policy: Policy, job: Job) -> lis
                 cached = (after[0] - before[0], after[1] - before[1])
                 rows.append(row_of(workload, policy, job.seed, spec, trace, stage, cached))
     return rows
+
+
+def _specs(workload: Workload, job: Job) -> tuple[StageSpec, ...]:
+    if job.stages is not None:
+        return job.stages
+    return workload.quick_stages if job.is_quick else workload.stages
 
 
 def _leave(*_: object) -> None:
@@ -83,7 +98,7 @@ def main() -> None:
     with Rig(Path(sys.argv[1])) as rig:
         for line in sys.stdin:
             try:
-                answer = {"rows": do(rig, Job(**json.loads(line)))}
+                answer = {"rows": do(rig, Job.of(line))}
             except Exception as error:  # noqa: BLE001  # one failed run must not end the others
                 traceback.print_exc()
                 answer = {"error": f"{type(error).__name__}: {error}"}

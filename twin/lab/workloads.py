@@ -126,12 +126,14 @@ def _long_context() -> Workload:
 
 
 ADAPTERS = tuple(f"adapter-{number:02d}" for number in range(20))
+LORA_SKEW, LORA_PROMPT, LORA_ANSWER = 0.8, 400, 150
+"""Exponent of the adapters' popularity; tokens of a prompt and of an answer."""
 
 
 def _adapters(stage: StageSpec, seed: int) -> Trace:
     asks = multi_adapter(
-        rate=stage.rate, seconds=stage.seconds, seed=seed, adapters=ADAPTERS, skew=0.8,
-        prompt_tokens=400, output_tokens=150,
+        rate=stage.rate, seconds=stage.seconds, seed=seed, adapters=ADAPTERS,
+        skew=LORA_SKEW, prompt_tokens=LORA_PROMPT, output_tokens=LORA_ANSWER,
     )  # fmt: skip
     return Trace.merge("lora", asks)
 
