@@ -18,6 +18,7 @@ from gke_inference.node_image_cache import NodeImageCacheArgs
 from gke_inference.rungs import RungArgs
 from gke_inference.serving_namespace import ServingNamespaceArgs
 from infra.capacity import rung_args, uses_tpu
+from infra.ingress import ingress_args
 from infra.names import NAMESPACE, Names, pool_name
 from infra.stack import ClusterSpread, Form, Platform, Region
 
@@ -223,7 +224,10 @@ def namespace_args(platform: Platform, region: str) -> ServingNamespaceArgs:
     """Return the arguments of the namespace; dual-container pods are privileged."""
     forms = {platform.form_of(model) for model in platform.models_in(region).values()}
     level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
-    return ServingNamespaceArgs(namespace=NAMESPACE, pod_security=level)
+    args = ServingNamespaceArgs(namespace=NAMESPACE, pod_security=level)
+    if platform.network_policies:
+        args["ingress"] = ingress_args(platform, region)
+    return args
 
 
 def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:

@@ -81,11 +81,14 @@ def uses_tpu(platform: Platform, model: Model, region: str) -> bool:
 
 def has_groups(platform: Platform, region: str) -> bool:
     """Return whether a replica of some model spans several hosts in a region."""
-    return any(
-        rung.is_multi_host
-        for model in platform.models_in(region).values()
-        for rung in checked_rungs(platform, model.capacity, region).values()
-    )
+    models = platform.models_in(region).values()
+    return any(spans_hosts(platform, model, region) for model in models)
+
+
+def spans_hosts(platform: Platform, model: Model, region: str) -> bool:
+    """Return whether a replica of a model may span several hosts in a region."""
+    here = checked_rungs(platform, model.capacity, region).values()
+    return any(rung.is_multi_host for rung in here)
 
 
 def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .model_disk import ModelDisk, ModelDiskArgs
     from .monitoring import Monitoring, MonitoringArgs
     from .network import Network, NetworkArgs, RegionRangesArgs
+    from .network_policies import AllowedIngressArgs
     from .node_image_cache import NodeImageCache, NodeImageCacheArgs
     from .rungs import Rung, RungArgs, RungError, check_rung
     from .serving_namespace import ServingNamespace, ServingNamespaceArgs
@@ -34,6 +35,7 @@ __all__ = [
     "AcceleratorPoolArgs",
     "Alerts",
     "AlertsArgs",
+    "AllowedIngressArgs",
     "Autoscaling",
     "AutoscalingArgs",
     "BucketAccessArgs",
@@ -82,6 +84,7 @@ _HOMES = {
     "AcceleratorPoolArgs": "accelerator_pool",
     "Alerts": "alerts",
     "AlertsArgs": "alerts",
+    "AllowedIngressArgs": "network_policies",
     "Autoscaling": "autoscaling",
     "AutoscalingArgs": "autoscaling",
     "BucketAccessArgs": "workload_identity",

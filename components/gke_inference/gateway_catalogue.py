@@ -24,7 +24,8 @@ from .manifests import (
 from .versions import image
 
 PORT = 8080
-_COMPONENT = "model-catalogue"
+COMPONENT = "model-catalogue"
+"""Value of `app.kubernetes.io/component` on its objects."""
 _UNPRIVILEGED_NGINX_USER = 101
 _SERVER = """\
 server {
@@ -56,15 +57,15 @@ def catalogue_objects(
     name: str, namespace: str, models: dict[str, list[str]], replicas: int
 ) -> list[Manifest]:
     """Returns ConfigMap, Deployment and Service of the catalogue, in the order to create them."""
-    labels = labels_for(name, _COMPONENT)
+    labels = labels_for(name, COMPONENT)
     files = {"default.conf": _SERVER, "models.json": catalogue_document(models)}
     return [
         manifest("config_map", name, namespace, labels=labels, data=files),
-        deployment(name, namespace, _COMPONENT, _pod(name), replicas, files=files),
+        deployment(name, namespace, COMPONENT, _pod(name), replicas, files=files),
         service(
             name,
             namespace,
-            _COMPONENT,
+            COMPONENT,
             [{"name": "http", "port": PORT, "targetPort": "http"}],
         ),
     ]

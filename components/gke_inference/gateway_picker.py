@@ -26,7 +26,8 @@ PORT = 9002
 HEALTH_PORT = 9003
 METRICS_PORT = 9090
 CONFIG_FILE = "default-plugins.yaml"
-_COMPONENT = "endpoint-picker"
+COMPONENT = "endpoint-picker"
+"""Value of `app.kubernetes.io/component` on its objects."""
 _DISTROLESS_NONROOT_USER = 65532
 # Longer than the longest stream the picker may still observe when it is told to stop.
 _GRACE_SECONDS = 130
@@ -89,7 +90,7 @@ def picker_objects(
     leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it.
     With `threshold_tokens` it is llm-d's picker, for a pool of prefill and decode replicas.
     """
-    labels = labels_for(name, _COMPONENT)
+    labels = labels_for(name, COMPONENT)
     files = {CONFIG_FILE: picker_config(has_adapters=has_adapters)}
     picker = "endpoint_picker"
     if threshold_tokens is not None:
@@ -103,7 +104,7 @@ def picker_objects(
         deployment(
             name,
             namespace,
-            _COMPONENT,
+            COMPONENT,
             _pod(name, namespace, pool, picker, is_highly_available=is_highly_available),
             replicas,
             annotations={"pulumi.com/skipAwait": "true"} if is_highly_available else None,
@@ -113,7 +114,7 @@ def picker_objects(
         service(
             name,
             namespace,
-            _COMPONENT,
+            COMPONENT,
             [
                 {"name": "grpc-ext-proc", "port": PORT, "targetPort": "grpc"},
                 {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},

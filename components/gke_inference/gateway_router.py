@@ -20,7 +20,8 @@ from .versions import api, image
 MODEL_HEADER = "X-Gateway-Model-Name"
 PORT = 9004
 HEALTH_PORT = 9005
-_COMPONENT = "body-router"
+COMPONENT = "body-router"
+"""Value of `app.kubernetes.io/component` on its objects."""
 _DISTROLESS_NONROOT_USER = 65532
 
 
@@ -29,7 +30,7 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
 
     The account has no role: the router asks the API server for nothing.
     """
-    labels = labels_for(name, _COMPONENT)
+    labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
     port: Manifest = {
         "appProtocol": "HTTP2",
@@ -40,8 +41,8 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
     check = {"port": HEALTH_PORT, "portSpecification": "USE_FIXED_PORT"}
     return [
         manifest("service_account", name, namespace, labels=labels),
-        deployment(name, namespace, _COMPONENT, _pod(name), replicas),
-        service(name, namespace, _COMPONENT, [port]),
+        deployment(name, namespace, COMPONENT, _pod(name), replicas),
+        service(name, namespace, COMPONENT, [port]),
         manifest(
             "gateway_health_check",
             name,
@@ -64,7 +65,7 @@ def routing_extension(name: str, namespace: str, gateway: str, router: str) -> M
         "gateway_routing_extension",
         name,
         namespace,
-        labels=labels_for(name, _COMPONENT),
+        labels=labels_for(name, COMPONENT),
         spec={
             "extensionChains": [
                 {

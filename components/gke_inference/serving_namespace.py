@@ -1,4 +1,4 @@
-"""The namespace models are served from, with its Pod Security level."""
+"""The namespace models are served from: its Pod Security level, and who may reach its pods."""
 
 from typing import NotRequired, TypedDict
 
@@ -6,6 +6,7 @@ import pulumi
 
 from .inputs import one_of, under
 from .manifests import Manifest, labels_for, manifest, register
+from .network_policies import AllowedIngressArgs, network_policies
 
 _LEVELS = ("baseline", "privileged", "restricted")
 
@@ -15,13 +16,19 @@ class ServingNamespaceArgs(TypedDict):
 
     namespace: str
     """Name of the namespace."""
+    ingress: NotRequired[AllowedIngressArgs]
+    """Who may reach its pods, as network policies. Default: everybody, without any policy."""
     pod_security: NotRequired[str]
     """Pod Security level that is enforced: `baseline` (default), `restricted`, or `privileged`,
     which only the dual-container form of a model server needs."""
 
 
 class ServingNamespace(pulumi.ComponentResource):
-    """A namespace that refuses pods above its Pod Security level and audits the rest."""
+    """A namespace that refuses pods above its Pod Security level and audits the rest.
+
+    With `ingress` its pods can be reached by nothing but the load balancer, the collectors of
+    metrics and each other where they must. GKE Dataplane V2 enforces that.
+    """
 
     namespace: pulumi.Output[str]
     """Name of the namespace."""
@@ -31,7 +38,12 @@ class ServingNamespace(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:ServingNamespace", name, {}, opts)
         level = one_of(args, "pod_security", _LEVELS, "baseline")
-        register(name, namespace_object(args["namespace"], level), under(self))
+        namespace = register(name, namespace_object(args["namespace"], level), under(self))
+        ingress = args.get("ingress")
+        if ingress is not None:
+            inside = under(self, depends_on=[namespace])
+            for policy, obj in network_policies(args["namespace"], ingress).items():
+                register(f"{name}-{policy}", obj, inside)
         self.namespace = pulumi.Output.from_input(args["namespace"])
         self.register_outputs({"namespace": self.namespace})
 

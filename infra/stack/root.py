@@ -34,6 +34,9 @@ class Platform(StackModel):
     """The endpoint."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""
+    network_policies: bool = True
+    """Whether only the gateway and the readers of metrics can reach the pods that serve; false
+    where the namespace has policies of another hand."""
     protection: bool = True
     """Refuses to delete clusters and full buckets; false for stacks that come and go."""
     storage: Storage = Storage()
