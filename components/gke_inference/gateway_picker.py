@@ -33,7 +33,7 @@ _DISTROLESS_NONROOT_USER = 65532
 _GRACE_SECONDS = 130
 # Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
 # hardware from large in one pool, and queues do not: they are empty until a replica is lost.
-_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 8, "prefix-cache-scorer": 3}
+_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3}
 # A request in the wrong batch waits for an adapter's slot, so adapters weigh more than a prefix.
 _ADAPTER_WEIGHTS = {
     "queue-scorer": 2,

@@ -175,7 +175,7 @@ def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
         profile = yaml.safe_load(text)["schedulingProfiles"][0]["plugins"]
         weights[pool] = {entry["pluginRef"]: entry["weight"] for entry in profile}
     assert weights == {
-        "plain": {"queue-scorer": 2, "kv-cache-utilization-scorer": 8, "prefix-cache-scorer": 3},
+        "plain": {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3},
         "llama-8b": {
             "queue-scorer": 2,
             "kv-cache-utilization-scorer": 2,
