@@ -21,6 +21,7 @@ from infra.canary import VersionedModel, served_name, version_name
 from infra.capacity import prefill_capacity, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Model, Platform
+from workloads.disaggregation import ROLE_LABEL
 from workloads.model_server import ModelServer, ModelServerArgs
 
 
@@ -223,6 +224,8 @@ def monitoring_args(
     groups = [of for kind, of in server.deployments.items() if kinds[kind] == "LeaderWorkerSet"]
     if groups:
         args["groups"] = groups
+    if platform.models[name].disaggregated is not None:
+        args["role_label"] = ROLE_LABEL
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     return args

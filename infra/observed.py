@@ -53,6 +53,8 @@ def _observed(platform: Platform, name: str) -> ObservedModelArgs:
         job=object_name(name),
         prices=_prices(platform, name, regions[0]),
     )
+    if model.disaggregated is not None:
+        args["roles"] = list(ROLES)
     if model.slo is not None and model.slo.ttft_p95_ms is not None:
         args["ttft_p95_ms"] = model.slo.ttft_p95_ms
     if model.slo is not None and model.slo.tpot_p95_ms is not None:

@@ -25,6 +25,9 @@ class ObservedModelArgs(TypedDict):
     """Clusters it runs in; an alert tells them apart. Default: all as one."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default yes."""
+    roles: NotRequired[list[str]]
+    """Values of the label `role` of its series, such as `decode` and `prefill`; an alert tells them
+    apart. Default: every replica does the same."""
     prices: NotRequired[dict[str, float]]
     """US dollars an hour of one replica, by Deployment. Default: no cost is shown."""
     tpot_p95_ms: NotRequired[int]
@@ -120,6 +123,7 @@ def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         prices=dict(model.get("prices", {})),
+        roles=tuple(model.get("roles", [])),
         tpot_p95_ms=promised["tpot_p95_ms"],
         ttft_p95_ms=promised["ttft_p95_ms"],
     )

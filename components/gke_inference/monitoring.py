@@ -8,6 +8,7 @@ from .engine_metrics import SCRAPED
 from .inputs import under, whole
 from .manifests import Manifest, labels_for, manifest, register
 from .monitoring_rules import recording_rules
+from .promql import ROLE
 
 
 class MonitoringArgs(TypedDict):
@@ -26,6 +27,9 @@ class MonitoringArgs(TypedDict):
     groups: NotRequired[list[str]]
     """Those of `deployments` that are LeaderWorkerSets: a replica is several pods there, and its
     leader stands for it."""
+    role_label: NotRequired[str]
+    """Label of the pods that says `prefill` or `decode`, where a model has both: its series have
+    the label `role` then. Default: they have none."""
     interval_seconds: NotRequired[int]
     """Seconds between scrapes, 5 to 300. Default 15."""
     target_port: NotRequired[int]
@@ -59,6 +63,9 @@ class Monitoring(pulumi.ComponentResource):
 
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
     """Returns the PodMonitoring of the model's engines."""
+    labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
+    if "role_label" in args:
+        labels["fromPod"] = [{"from": args["role_label"], "to": ROLE}]
     return manifest(
         "pod_monitoring",
         args["model"],
@@ -80,7 +87,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
                 }
             ],
             "selector": {"matchLabels": dict(args["selector"])},
-            "targetLabels": {"metadata": ["pod", "node", "top_level_controller_name"]},
+            "targetLabels": labels,
         },
     )
 

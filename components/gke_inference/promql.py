@@ -15,6 +15,9 @@ from string import Template
 KV_CACHE_FULL = 0.95
 """Share of the KV cache in use from which on requests wait or are preempted."""
 
+ROLE = "role"
+"""Label of series that tells prefill from decode replicas, where a model has both."""
+
 _ANSWERING = (
     "count by (job, cluster, top_level_controller_name) (vllm:num_requests_running{$engines})"
 )
@@ -45,6 +48,8 @@ class ModelFacts:
     """Clusters it runs in."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
+    roles: tuple[str, ...] = ()
+    """Values of the label `role` of its series; none where every replica does the same."""
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
     """US dollars an hour of one replica, by Deployment; none where no price is known."""
     tpot_p95_ms: int | None = None
@@ -157,13 +162,15 @@ def _seconds(scope: Scope, name: str) -> dict[str, float]:
 def _absent(scope: Scope, metric: str, suffix: str) -> str:
     """Returns what is there for each model whose metric nobody exports, cluster by cluster.
 
-    `absent` alone would not see a model that is gone in one of its clusters only.
+    `absent` alone would not see a model that is gone in one of its clusters only, or one with
+    engines of one role only. A picker has no role.
     """
     gone = [
-        f'absent({metric}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{at}}})'
+        f'absent({metric}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{at}{of}}})'
         for model in scope.models
         if model.is_picked or not suffix
         for at in ([f',cluster="{name}"' for name in model.clusters] or [""])
+        for of in ([f',{ROLE}="{role}"' for role in model.roles if not suffix] or [""])
     ]
     return " or ".join(gone) or "vector(0) < 0"
 

@@ -66,6 +66,18 @@ def test_a_model_is_missed_in_each_of_its_clusters():
     )
 
 
+def test_a_model_is_missed_when_one_of_its_roles_is_gone_but_its_picker_once():
+    facts = ModelFacts("llama", ("llama-decode", "llama-prefill"), roles=("decode", "prefill"))
+    scope = Scope((facts,), "models")
+    engines = 'vllm:num_requests_running{namespace="models",job="llama"'
+    assert named("NoReadyReplica", scope).expr == (
+        f'absent({engines},role="decode"}}) or absent({engines},role="prefill"}})'
+    )
+    assert named("PickerAway", scope).expr == (
+        'absent(inference_pool_ready_pods{namespace="models",job="llama-picker"})'
+    )
+
+
 def test_alerts_about_what_the_stack_does_not_say_are_left_out():
     bare = Scope((ModelFacts("llama", ("llama-tpu",)),), "models")
     missing = {a.name for a in alerts(SCOPE, Dialect.MANAGED)} - {

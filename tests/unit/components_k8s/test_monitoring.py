@@ -31,6 +31,18 @@ def build(recorder, arguments):
     return recorder
 
 
+def test_series_say_the_role_of_their_replica_where_there_are_two(recorder):
+    build(recorder, args() | {"role_label": "llm-d.ai/role"})
+    crds.check(recorder.one(SCRAPE).inputs)
+    wanted = recorder.one(SCRAPE).inputs["spec"]["targetLabels"]
+    assert wanted["fromPod"] == [{"from": "llm-d.ai/role", "to": "role"}]
+
+
+def test_series_have_no_role_where_every_replica_does_the_same(recorder):
+    build(recorder, args())
+    assert "fromPod" not in recorder.one(SCRAPE).inputs["spec"]["targetLabels"]
+
+
 def rules_of(recorder, arguments):
     groups = build(recorder, arguments).one(RULES).inputs["spec"]["groups"]
     return [rule for group in groups for rule in group["rules"]]

@@ -6,10 +6,13 @@ from typing import Any
 from infra import assemble_models
 from infra.capacity import checked_rungs, regions_using
 from infra.load import parse
-from infra.names import object_name
+from infra.names import Names, object_name
 from infra.observed import observed_models
+from infra.program import deploy
 from infra.stack import Platform
 from tests.unit.infra.broken_stacks import edited
+from tests.unit.infra.conftest import CloudRecorder
+from workloads.disaggregation import ROLE_LABEL, ROLES
 from workloads.model_plan import model_plan
 
 MODEL = "llama-3.3-70b"
@@ -89,6 +92,25 @@ def test_both_roles_are_watched_by_the_names_of_their_deployments():
     prices = found.get("prices", {})
     assert sorted(prices) == sorted(made)
     assert prices[f"{object_name(MODEL)}-prefill"] < prices[f"{object_name(MODEL)}-decode"]  # spot
+
+
+def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(cloud: CloudRecorder):
+    cloud.run(lambda: deploy(platform()))
+    (alert,) = [seen for seen in cloud.registrations if seen.name == "alerts-no-ready-replica"]
+    (condition,) = alert.inputs["conditions"]
+    asked = condition["conditionPrometheusQueryLanguage"]["query"]
+    cluster = Names(platform()).cluster(first_region(platform()))
+    for role in ROLES:
+        assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
+    assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
+    said = {
+        seen.inputs["metadata"]["name"]
+        for seen in cloud.registrations
+        if seen.type.endswith(":PodMonitoring")
+        and {"from": ROLE_LABEL, "to": "role"}
+        in seen.inputs["spec"].get("targetLabels", {}).get("fromPod", [])
+    }
+    assert said == {object_name(MODEL)}
 
 
 def test_a_model_that_is_whole_has_no_prefill():
