@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,9 +10,10 @@ import pulumi
 import yaml
 from pydantic import ValidationError
 
-from infra.problems import Problem, StackError, problems_of, suggest
+from infra.problems import Problem, StackError, join, problems_of, suggest
 from infra.rules import check
 from infra.stack import Platform
+from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
@@ -22,12 +24,30 @@ def load() -> Platform:
     """Return the platform of the stack that the engine runs.
 
     Raises:
-        StackError: The stack has no platform, or one that cannot be used.
+        StackError: The stack has no platform, one that cannot be used, or not the secrets for it.
     """
     text = pulumi.Config(PROJECT).get(KEY)
     if text is None:
         raise StackError([Problem(f"{PROJECT}:{KEY}", "is required: the platform of this stack")])
-    return parse(text)
+    platform = parse(text)
+    if missing := list(missing_secrets(platform)):
+        raise StackError(missing)
+    return platform
+
+
+def missing_secrets(platform: Platform) -> Iterator[Problem]:
+    """Yield a problem for each receiver whose secret the engine's configuration does not have.
+
+    Only the engine has secrets, so a stack that is read from its file is not asked for them.
+    """
+    config = pulumi.Config(PROJECT)
+    for name, receiver in platform.monitoring.notify.items():
+        if receiver.kind in SECRET_KINDS and config.get_secret(secret_key(name)) is None:
+            yield Problem(
+                join("monitoring", "notify", name),
+                f"must have a secret where kind is {receiver.kind.value}, got none: "
+                f"pulumi config set --secret {PROJECT}:{secret_key(name)}",
+            )
 
 
 def parse(text: str) -> Platform:

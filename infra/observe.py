@@ -7,6 +7,7 @@ from gke_inference.dashboards import Dashboards
 from infra import observed
 from infra.load import PROJECT
 from infra.stack import Platform
+from infra.stack.receivers import SECRET_KINDS, secret_key
 
 
 def observe(platform: Platform, after: list[pulumi.Resource]) -> None:
@@ -17,9 +18,9 @@ def observe(platform: Platform, after: list[pulumi.Resource]) -> None:
         Dashboards("dashboards", dashboards, opts)
     config = pulumi.Config(PROJECT)
     secrets = {
-        name: config.require_secret(observed.secret_key(name))
+        name: config.require_secret(secret_key(name))
         for name, receiver in platform.monitoring.notify.items()
-        if receiver.kind in observed.SECRET_KINDS
+        if receiver.kind in SECRET_KINDS
     }
     alerts = observed.alerts_args(platform, secrets)
     if alerts is not None:

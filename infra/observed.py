@@ -12,16 +12,8 @@ from infra.assemble_models import form_in
 from infra.canary import with_canaries
 from infra.capacity import checked_rungs, prefill_capacity
 from infra.names import NAMESPACE, Names, object_name
-from infra.stack import Form, Platform, Receiver, ReceiverKind, Task
+from infra.stack import Form, Platform, Receiver, Task
 from workloads.disaggregation import ROLES
-
-SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
-"""Kinds of receivers that need a secret."""
-
-
-def secret_key(receiver: str) -> str:
-    """Return the configuration key of a receiver's secret."""
-    return f"notify-{receiver}"
 
 
 def deployment_names(platform: Platform, name: str, region: str) -> dict[str, str]:

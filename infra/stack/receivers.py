@@ -14,6 +14,15 @@ class ReceiverKind(StrEnum):
     WEBHOOK = "webhook"
 
 
+SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
+"""Kinds of receivers that need a secret."""
+
+
+def secret_key(receiver: str) -> str:
+    """Return the configuration key of a receiver's secret."""
+    return f"notify-{receiver}"
+
+
 class Severity(StrEnum):
     """How bad an alert is."""
 
