@@ -17,7 +17,7 @@ def page(result: dict[str, Any]) -> str:
     """Return the page.
 
     Args:
-        result: what `build/bench/routing.json` holds.
+        result: what `build/bench/routing.json` holds; `note`, where there is one, is printed.
     """
     rows: list[Row] = result["rows"]
     speeds = [float(row["speed"]) for row in rows]
@@ -26,6 +26,7 @@ def page(result: dict[str, Any]) -> str:
         f"{result['date']}, `{result['command']}`, {result['machine']}; {len(rows)} rows in "
         f"{result['seconds']:.0f} s. Picker: {result['picker']}. Time ran at {min(speeds):.1f} to "
         f"{max(speeds):.1f} engine seconds a second of the wall, in lockstep.\n",
+        *([f"{result['note']}\n"] if result.get("note") else []),
         "## Bounds\n",
         _checks(result["checks"]),
         "## Distance from the published ladder\n",
