@@ -16,11 +16,14 @@ from scripts.placements import settled
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from twin import daemon
+from twin.engines.real import install
+from twin.gke.agent.real_engine import ask_for
 from twin.paths import TwinPaths
 from twin.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 30
+_REAL_SECONDS = 600  # the real vLLM starts in half a minute, on a busy machine in minutes
 _PROMPT = "Say in one sentence what an inference gateway is for."
 
 
@@ -28,6 +31,18 @@ def _output_folder(paths: TwinPaths, stack: str) -> Path:
     folder = paths.root.parent / stack
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _choose_real_engine(paths: TwinPaths, model: str) -> None:
+    """Say which model has a real replica; what said so before does not hold any more.
+
+    Raises:
+        twin.toolchain.ToolError: the real vLLM is not installed.
+    """
+    if model:
+        install.python()
+    paths.root.mkdir(parents=True, exist_ok=True)
+    ask_for(paths, model or None)
 
 
 def up(
@@ -40,10 +55,14 @@ def up(
     speed: Annotated[
         float, typer.Option(help="How much faster than Google's the twin's clock runs.")
     ] = DEFAULT_SPEED,
+    real_engine: Annotated[
+        str, typer.Option(help="Model of which one replica is the real vLLM, on this machine.")
+    ] = "",
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
+    _choose_real_engine(paths, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     engine = Engine(paths, speed)
     engine.ensure_stack(stack)
@@ -61,9 +80,10 @@ def up(
     endpoint: str = outputs["endpoint"]
     with step("Waiting for an answer through the gateway"):
         model = status_command.chat_model(outputs)
-        answer = wait_for_answer(endpoint, model, _PROMPT, _ANSWER_SECONDS)
+        limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
+        answer = wait_for_answer(endpoint, model, _PROMPT, limit)
     with step("Waiting until every replica is ready or out of rungs"):
-        settled(paths, _SETTLE_SECONDS)
+        settled(paths, _REAL_SECONDS if real_engine else _SETTLE_SECONDS)
     listed = models(endpoint)
     folder = _output_folder(paths, stack)
     (folder / "endpoint").write_text(endpoint + "\n")

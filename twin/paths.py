@@ -50,6 +50,11 @@ class TwinPaths:
         return self.root / "settings.json"
 
     @property
+    def real_engine_file(self) -> Path:
+        """Which model has a replica of the real vLLM (JSON); no file: none has."""
+        return self.root / "real-engine.json"
+
+    @property
     def logs(self) -> Path:
         """Logs of processes that belong to no cluster."""
         return self.root / "logs"

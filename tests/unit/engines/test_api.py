@@ -158,7 +158,7 @@ def test_more_output_than_the_context_holds_is_refused():
 def test_messages_without_roles_are_refused(messages: Any):
     status, body = post(deployment(), "/v1/chat/completions", {"messages": messages})
     assert status == 400
-    assert "messages" in body["error"]["message"]
+    assert "message" in body["error"]["message"]
 
 
 def test_an_embedding_model_answers_with_unit_vectors_and_no_text():

@@ -1,8 +1,12 @@
 """LoRA adapters: listed, loaded, unloaded, asked for by name."""
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.engines.support import MODEL, deployment, serve
+from twin.engines.real.tiny_model import write_adapter
 from twin.engines.vllm.engine import AdapterSlots, Engine
 
 LORA = ("--enable-lora", "--max-loras", "2", "--lora-modules", "sql=/adapters/sql")
@@ -18,10 +22,12 @@ def test_adapters_are_models_with_a_parent():
     assert (adapter["id"], adapter["parent"], adapter["root"]) == ("sql", MODEL, "/adapters/sql")
 
 
-def test_an_adapter_can_be_loaded_used_and_unloaded_at_run_time():
+def test_an_adapter_can_be_loaded_used_and_unloaded_at_run_time(tmp_path: Path):
+    path = write_adapter(tmp_path / "support")
+
     async def use(client: Any, _engine: Engine) -> list[Any]:
         ask = {"model": "support", "prompt": "x", "max_tokens": 2}
-        load = {"lora_name": "support", "lora_path": "/adapters/support"}
+        load = {"lora_name": "support", "lora_path": str(path)}
         out = [(await client.post("/v1/completions", json=ask)).status]
         answer = await client.post("/v1/load_lora_adapter", json=load)
         out += [answer.status, await answer.text()]
@@ -36,6 +42,56 @@ def test_an_adapter_can_be_loaded_used_and_unloaded_at_run_time():
     success = "Success: LoRA adapter 'support' added successfully."
     made = deployment(*LORA, **RUNTIME)
     assert serve(made, use) == [404, 200, success, 200, 400, 200, 404, 404]
+
+
+def break_weights(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").write_text("rubbish")
+
+
+def cut_weights(folder: Path) -> None:
+    file = folder / "adapter_model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def remove_weights(folder: Path) -> None:
+    (folder / "adapter_model.safetensors").unlink()
+
+
+def break_config(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def remove_config(folder: Path) -> None:
+    (folder / "adapter_config.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "rank", "status", "words"),
+    [
+        (remove_config, 8, 404, "No adapter found for"),
+        (break_config, 8, 500, "KeyError: 'r'"),
+        (lambda _folder: None, 64, 500, "LoRA rank 64 is greater than max_lora_rank 16."),
+        (break_weights, 8, 500, "deserializing header: header too small"),
+        (cut_weights, 8, 500, "deserializing header: incomplete metadata"),
+        (remove_weights, 8, 500, "doesn't contain tensors"),
+    ],
+)
+def test_an_adapter_that_cannot_be_loaded_is_refused_as_vllm_does(
+    harm: Any, rank: int, status: int, words: str, tmp_path: Path
+):
+    folder = write_adapter(tmp_path / "new", rank=rank)
+    harm(folder)
+
+    async def use(client: Any, _engine: Engine) -> tuple[int, Any, int]:
+        body = {"lora_name": "new", "lora_path": str(folder)}
+        answer = await client.post("/v1/load_lora_adapter", json=body)
+        ask = {"model": "new", "prompt": "x"}
+        asked = await client.post("/v1/completions", json=ask)
+        return answer.status, await answer.json(), asked.status
+
+    found, body, asked = serve(deployment(*LORA, **RUNTIME), use)
+    assert (found, asked) == (status, 404)
+    assert words in body["error"]["message"]
 
 
 def test_without_the_variable_there_is_no_loading():

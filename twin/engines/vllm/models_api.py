@@ -2,13 +2,16 @@
 
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from twin.engines.vllm import protocol
+from twin.engines.vllm import adapter_files, protocol
 from twin.engines.vllm.engine import Engine
 from twin.engines.vllm.errors import ApiError, unknown_model
+
+_LARGEST_RANK = 16  # vLLM's default of --max-lora-rank
 
 
 class ServedModels:
@@ -79,7 +82,7 @@ class ServedModels:
     async def load(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/load_lora_adapter`."""
         body = await protocol.read_json(http)
-        name, path = body.get("lora_name"), body.get("lora_path")
+        name, path = _required(body, "lora_name"), _required(body, "lora_path")
         if not name or not path:
             raise _invalid("Both 'lora_name' and 'lora_path' must be provided.")
         if name in self._deployment.served_names:
@@ -91,6 +94,9 @@ class ServedModels:
             )
         if not self._deployment.flags.enable_lora:
             raise ApiError(500, "Call to add_lora method failed: LoRA is not enabled.")
+        folder = self._deployment.surroundings.host_path(str(path)) or Path(str(path))
+        rank = int(self._deployment.flags.max_lora_rank or _LARGEST_RANK)
+        adapter_files.check(str(name), str(path), folder, rank)
         await self._load_weights(str(name))
         self.adapters[str(name)] = str(path)
         return web.Response(text=f"Success: LoRA adapter '{name}' added successfully.")
@@ -102,7 +108,7 @@ class ServedModels:
 
     async def unload(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/unload_lora_adapter`."""
-        name = (await protocol.read_json(http)).get("lora_name")
+        name = _required(await protocol.read_json(http), "lora_name")
         if not name:
             raise _invalid("'lora_name' needs to be provided to unload a LoRA adapter.")
         if name not in self.adapters:
@@ -110,6 +116,12 @@ class ServedModels:
         del self.adapters[name]
         self._engine.adapters.forget(name)
         return web.Response(text=f"Success: LoRA adapter '{name}' removed successfully.")
+
+
+def _required(body: protocol.Json, name: str) -> Any:
+    if name not in body:
+        raise protocol.invalid(f"body.{name}", "missing", "'msg': 'Field required'")
+    return body[name]
 
 
 def _invalid(message: str) -> ApiError:

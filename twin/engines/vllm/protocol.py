@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from twin.engines.vllm import text
+from twin.engines.vllm import shapes, text
 from twin.engines.vllm.errors import ApiError
 
 Json = dict[str, Any]
@@ -46,15 +46,19 @@ async def read_json(request: web.Request) -> Json:
         body = json.loads(raw)
     except ValueError as error:
         where = getattr(error, "pos", 0)
-        raise ApiError(
-            400,
-            f"[{{'type': 'json_invalid', 'loc': ('body', {where}), 'msg': 'JSON decode error', "
-            f"'input': {{}}, 'ctx': {{'error': '{getattr(error, 'msg', error)}'}}}}]",
-            kind="Bad Request",
-        ) from error
+        found = f"'msg': 'JSON decode error', 'ctx': {{'error': '{getattr(error, 'msg', error)}'}}"
+        raise invalid(f"body.{where}" if raw else "body", "json_invalid", found) from error
     if not isinstance(body, dict):
-        raise ApiError(400, "Input should be a valid dictionary", kind="Bad Request")
+        raise invalid(
+            "body", "model_attributes_type", "'msg': 'Input should be a valid dictionary'"
+        )
     return body  # pyright: ignore[reportUnknownVariableType]
+
+
+def invalid(where: str, kind: str, found: str) -> ApiError:
+    """Return the answer to a body that is not of the right form."""
+    message = f"1 validation error:\n  {{'type': '{kind}', 'loc': '{where}', {found}}}"
+    return ApiError(400, message, param=where, kind="Bad Request")
 
 
 def _field(
@@ -180,7 +184,11 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
     pieces, stopped = text.until_stop(pieces, [stops] if isinstance(stops, str) else stops)
     options: Json = body.get("stream_options") or {}
     if options and not body.get("stream"):
-        raise ApiError(400, "Stream options can only be defined when `stream=True`.")
+        raise ApiError(
+            400,
+            "Stream options can only be defined when `stream=True`. (parameter=stream_options)",
+            param="stream_options",
+        )
     return Ask(
         model=model,
         prompt=prompt,
@@ -239,19 +247,20 @@ class Answer:
             "total_tokens": prompt + generated,
             "completion_tokens": generated,
             "prompt_tokens_details": {"cached_tokens": cached} if self.include_details else None,
+            "completion_tokens_details": None,
         }
 
     def whole(self, generated: int, reason: str, cached: int) -> Json:
         """Return the body of an answer that is not streamed."""
         body = "".join(self.ask.output[:generated])
         choice: Json = {"index": 0, "logprobs": None, "finish_reason": reason}
+        choice |= shapes.CHAT_CHOICE if self.ask.chat else shapes.COMPLETION_CHOICE
         choice["stop_reason"] = self.ask.stopped_by if reason == "stop" else None
         if self.ask.chat:
             choice["message"] = {
                 "role": "assistant",
                 "content": body,
-                "refusal": None,
-                "tool_calls": [],
+                **shapes.MESSAGE,
             }
         else:
             choice["text"] = body
@@ -260,7 +269,8 @@ class Answer:
             "choices": [choice],
             "usage": self.usage(generated, cached),
             "service_tier": None,
-            "system_fingerprint": None,
+            "system_fingerprint": shapes.fingerprint(),
+            **(shapes.CHAT if self.ask.chat else shapes.COMPLETION),
         }
 
     def chunk(
@@ -274,18 +284,24 @@ class Answer:
             )
         else:
             choice["text"] = piece or ""
+        choice |= shapes.chunk_choice(chat=self.ask.chat, first=piece is None)
         if reason is not None:
             choice["stop_reason"] = self.ask.stopped_by if reason == "stop" else None
         body = {
             **self._head("chat.completion.chunk" if self.ask.chat else "text_completion"),
             "choices": [choice],
+            **(shapes.CHAT_BEGINNING if self.ask.chat and piece is None else {}),
         }
+        if reason is not None and not self.ask.usage_chunk:
+            body["system_fingerprint"] = shapes.fingerprint()
         return body if usage is None else {**body, "usage": usage}
 
     def usage_event(self, generated: int, cached: int) -> Json:
         """Return the last event of a stream that was asked for usage."""
         kind = "chat.completion.chunk" if self.ask.chat else "text_completion"
-        return {**self._head(kind), "choices": [], "usage": self.usage(generated, cached)}
+        known = {k: v for k, v in self.usage(generated, cached).items() if v is not None}
+        last = {"system_fingerprint": shapes.fingerprint()}
+        return {**self._head(kind), "choices": [], "usage": known, **last}
 
 
 def event(body: Json) -> bytes:

@@ -56,7 +56,7 @@ class Container:
 
     def __post_init__(self) -> None:
         self.state = {"waiting": {"reason": "ContainerCreating"}}
-        fast = self.rules.speed > 1
+        fast = self.rules.speed > 1 and not self.launch.is_real
         simulated = bool(self.launch.argv) or self.launch.kind is Kind.ENGINE
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):
             self._probes[name] = Schedule(

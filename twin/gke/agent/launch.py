@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twin.gke.agent import groups, hardware, operators
+from twin.gke.agent import groups, hardware, operators, real_engine
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
@@ -39,6 +39,8 @@ class Launch:
     ports: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
     """Container ports that are elsewhere."""
     needs_kubeconfig: bool = False
+    is_real: bool = False
+    """It keeps this machine's time, however fast the twin's clock runs."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Place:
     """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
     names: Path = Path("names.json")
     """File of the addresses of pods by name."""
+    root: Path | None = None
+    """Folder of the twin, where it says which replica is a real engine."""
 
 
 def plan(container: JsonObject, place: Place) -> Launch:
@@ -90,6 +94,8 @@ def _engine(container: JsonObject, place: Place) -> Launch:
     if leader is not None:
         return _worker(leader, place)
     argv = engine_arguments(container, place.variables)
+    if place.root is not None and real_engine.is_chosen(place.root, place.pod, argv):
+        return Launch(Kind.ENGINE, *_real(argv, place), is_real=True)
     rules = place.rules
     simulated = {
         "COLLECTOR": place.collector,
@@ -114,6 +120,20 @@ def _worker(leader: groups.Leader, place: Place) -> Launch:
     name = place.pod["metadata"]["name"]
     argv = [sys.executable, "-m", "twin.engines.vllm.worker", leader.name, str(leader.port), name]
     return Launch(Kind.ENGINE, argv, {**_base(place), "GKE_INFERENCE_SIM_NAMES": str(place.names)})
+
+
+def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of the real vLLM in the place of a container."""
+    own = place.kubeconfig.parent  # goes with the pod
+
+    def host_path(path: str) -> Path | None:
+        moved = rewrite(path, place.mounts)
+        return Path(moved) if moved != path else None
+
+    address: str = place.pod["status"]["podIP"]
+    environment = {**_base(place), **real_engine.environment(own)}
+    environment.pop("PYTHONPATH")  # it has packages of its own
+    return real_engine.command(argv, own, address, host_path), environment
 
 
 def engine_durations(rules: Rules) -> dict[str, float]:

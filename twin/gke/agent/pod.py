@@ -158,6 +158,7 @@ class PodRunner:
                 self._context.tool,
                 collector_address(self._context.dir),
                 names.file_in(self._context.dir),
+                self._context.paths.root,
             )
             launch = plan(container, place)
             if launch.needs_kubeconfig:

@@ -84,11 +84,16 @@ def read(file: Path) -> Record | None:
 
 
 def signal_all(records: list[Record], number: signal.Signals) -> None:
-    """Send a signal to every process group of the records that still runs."""
+    """Send a signal to every process of the records that still runs.
+
+    As a kubelet does, SIGTERM goes to the first process alone, which ends its own children in its
+    own way; SIGKILL goes to all of them.
+    """
+    send = os.killpg if number == signal.SIGKILL else os.kill
     for record in records:
         if record.alive:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(record.pid, number)
+                send(record.pid, number)
 
 
 def end(records: list[Record], grace: float) -> None:

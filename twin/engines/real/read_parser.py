@@ -1,0 +1,54 @@
+"""Run by the real vLLM's interpreter: tells what its argument parser takes.
+
+`read_parser.py table` prints every flag with aliases and choices; `read_parser.py check` reads a
+JSON list of command lines and prints the error of each, empty where it is accepted.
+"""
+
+import contextlib
+import importlib
+import io
+import json
+import sys
+from typing import Any
+
+
+def _parser() -> Any:
+    # imported by name: the checkout's own environment has no vLLM
+    utils: Any = importlib.import_module("vllm.utils.argparse_utils")
+    arguments: Any = importlib.import_module("vllm.entrypoints.launchers.cli_args")
+    return arguments.make_arg_parser(utils.FlexibleArgumentParser())
+
+
+def table(parser: Any) -> dict[str, Any]:
+    """Return the flags by name."""
+    out: dict[str, Any] = {}
+    for action in parser._actions:
+        names: list[str] = action.option_strings
+        if names and names[0] != "-h":
+            choices = None if action.choices is None else [str(one) for one in action.choices]
+            out[names[0]] = {"aliases": names[1:], "choices": choices}
+    return out
+
+
+def check(parser: Any, argv: list[str]) -> str:
+    """Return why the parser refuses a command line; empty where it takes it."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            parser.parse_args(argv)
+    except SystemExit:
+        return said.getvalue().strip().splitlines()[-1]
+    return ""
+
+
+def main() -> None:
+    """Answer on standard output, as JSON."""
+    parser = _parser()
+    if sys.argv[1] == "table":
+        print(json.dumps(table(parser)))  # noqa: T201
+    else:
+        print(json.dumps([check(parser, argv) for argv in json.load(sys.stdin)]))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
