@@ -22,7 +22,7 @@ from infra.capacity import prefill_capacity, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Model, Platform
 from workloads.disaggregation import ROLE_LABEL
-from workloads.model_server import ModelServer, ModelServerArgs
+from workloads.model_server import LiveAdaptersArgs, ModelServer, ModelServerArgs
 
 
 def identity_args(
@@ -105,6 +105,12 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
     )
     if model.adapters:
         args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
+    if model.live_adapters is not None:
+        args["live_adapters"] = LiveAdaptersArgs(
+            max_rank=model.live_adapters.max_rank,
+            slots=model.live_adapters.slots,
+            source=f"{uri}/{model.live_adapters.folder}",
+        )
     if uses_tpu(platform, model, region):
         args["cache_bucket"] = Names(platform).bucket("caches", region)
     if model.spanning is not None:
@@ -266,6 +272,7 @@ def _routed(platform: Platform, name: str, servers: dict[str, ModelServer]) -> R
     model, server = platform.models[name], servers[name]
     args = RoutedModelArgs(
         adapters=list(model.adapters),
+        has_live_adapters=model.live_adapters is not None,
         model_name=name,
         pool_name=object_name(name),
         priority=model.priority,

@@ -6,6 +6,8 @@ Flags: vLLM 0.32 `arg_utils`; all of them exist in the releases data/versions.ya
 from dataclasses import dataclass, field
 
 from gke_inference.fit import UTILISATION
+from workloads import live_adapters
+from workloads.live_adapters import LiveAdapters
 
 PORT = 8000
 COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server")
@@ -41,6 +43,8 @@ class Engine:
     adapters: dict[str, str] = field(default_factory=dict[str, str])
     """Adapter name to its folder in a mounted volume."""
     adapter_rank: int = 16
+    live: LiveAdapters | None = None
+    """Adapters that come while it serves."""
     block_size: int | None = None
     kv_cache_dtype: str | None = None
     max_batch: int | None = None
@@ -110,20 +114,14 @@ def _group_args(engine: Engine) -> list[str]:
 
 
 def _adapter_args(engine: Engine) -> list[str]:
-    if not engine.adapters:
-        return []
     pairs = [f"{name}={path}" for name, path in sorted(engine.adapters.items())]
-    return [
-        "--enable-lora",
-        f"--max-loras={min(len(pairs), _ADAPTERS_IN_A_BATCH)}",
-        f"--max-cpu-loras={len(pairs)}",
-        f"--max-lora-rank={engine.adapter_rank}",
-        "--lora-modules",
-        *pairs,
-    ]
+    given = min(len(pairs), _ADAPTERS_IN_A_BATCH)
+    return live_adapters.engine_args(engine.live, given, engine.adapter_rank, pairs)
 
 
 def _check(engine: Engine) -> None:
+    if engine.task == "embed" and engine.live is not None:
+        raise ValueError("live_adapters: must be left out for task 'embed'")
     if engine.task == "embed" and engine.adapters:
         raise ValueError(f"adapters: must be empty for task 'embed', got {sorted(engine.adapters)}")
     if engine.kind == "tpu" and engine.source.startswith("gs://"):

@@ -18,6 +18,7 @@ from workloads.engine_args import Engine, vllm_args
 from workloads.groups import group_of, group_pods_labels
 from workloads.hardware import Hardware, hardware
 from workloads.invariants import broken, broken_group
+from workloads.live_adapters import LOADER, RANKS, LiveAdapters, with_live
 from workloads.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from workloads.weights import Storage, bucket_path, storage
 
@@ -84,6 +85,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         name: bucket_path(uri, f"adapters.{name}")
         for name, uri in sorted(args.get("adapters", {}).items())
     }
+    live = _live(args, form)
     size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
     role = _role(args, form, task, rungs)
     for rung in rungs:
@@ -104,10 +106,12 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         )
         for kind in nodes
     }
+    if live is not None:
+        files = {kind: with_live(each, live) for kind, each in files.items()}
     return ModelPlan(
         arguments={
             kind: vllm_args(
-                _engine(args, kind, nodes[kind], files[kind], served, task, spanning.get(kind))
+                _engine(args, kind, nodes[kind], files[kind], served, task, spanning.get(kind), live)
             )
             for kind in nodes
         },
@@ -121,7 +125,9 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
             longest_request_seconds=_within(
                 "longest_request_seconds", args.get("longest_request_seconds", 300), 1, 3600
             ),
+            live=live,
             model=args["model"],
+            names=(served, *adapters),
             role=role,
             service_account=args["service_account"],
         ),
@@ -149,7 +155,8 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
             continue
         template = engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind])
         for container in _containers(template):
-            _refuse_broken(container, node)
+            if container["name"] != LOADER:
+                _refuse_broken(container, node)
         made[kind] = _deployment(plan, kind, template)
     return made
 
@@ -231,6 +238,26 @@ def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
     )
 
 
+def _live(args: Mapping[str, Any], form: str) -> LiveAdapters | None:
+    given: Mapping[str, Any] | None = args.get("live_adapters")
+    if given is None:
+        return None
+    if form == "dual-container":
+        raise ValueError("live_adapters: must be left out in the form 'dual-container'")
+    if args.get("role") is not None:
+        raise ValueError("live_adapters: must be left out with prefill and decode apart")
+    rank = int(given.get("max_rank", 16))
+    if rank not in RANKS:
+        raise ValueError(
+            f"live_adapters.max_rank: must be one of {', '.join(map(str, RANKS))}, got {rank}"
+        )
+    return LiveAdapters(
+        max_rank=rank,
+        slots=_within("live_adapters.slots", given.get("slots", 8), 1, 64),
+        source=bucket_path(given["source"], "live_adapters.source"),
+    )
+
+
 def _form(args: Mapping[str, Any], rungs: list[Rung]) -> str:
     kinds = sorted({rung.kind for rung in rungs})
     default = "paired" if len(kinds) == 2 else "single"
@@ -305,6 +332,7 @@ def _engine(
     served: str,
     task: str,
     spanning: str | None,
+    live: LiveAdapters | None,
 ) -> Engine:
     def number(name: str) -> int | None:
         return None if args.get(name) is None else int(args[name])
@@ -318,6 +346,7 @@ def _engine(
         hosts=node.hosts,
         kind=kind,
         kv_cache_dtype=args.get("kv_cache_dtype"),
+        live=live,
         kv_transfer=None if args.get("role") is None else transfer_flag(node.rungs[0].accelerator),
         max_batch=number("max_batch"),
         pipeline_parallel=node.pipeline_parallel,

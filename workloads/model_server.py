@@ -10,6 +10,17 @@ from workloads.engine_args import PORT
 from workloads.model_plan import ModelPlan, deployments, disruption_budget, model_plan
 
 
+class LiveAdaptersArgs(TypedDict):
+    """A folder of a bucket whose adapters are served as they come and go."""
+
+    source: str
+    """`gs://BUCKET/PATH`: each folder in it with a configuration and weights is an adapter."""
+    max_rank: NotRequired[int]
+    """Largest rank: 1, 8, 16 (default), 32, 64, 128, 256, 320 or 512; memory grows with it."""
+    slots: NotRequired[int]
+    """Adapters that one batch may hold, 1 to 64. Default 8."""
+
+
 class ModelServerArgs(TypedDict):
     """Inputs of `ModelServer`."""
 
@@ -43,6 +54,8 @@ class ModelServerArgs(TypedDict):
     """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
     kv_cache_dtype: NotRequired[str]
     """Number format of the KV cache, such as `fp8`. Default: the model's."""
+    live_adapters: NotRequired[LiveAdaptersArgs]
+    """LoRA adapters that are uploaded while it serves. Default: none but `adapters`."""
     longest_request_seconds: NotRequired[int]
     """How long a pod that must go may finish what it answers. Default 300."""
     max_batch: NotRequired[int]

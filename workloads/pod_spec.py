@@ -11,6 +11,7 @@ from workloads.disaggregation import environment as transfer_environment
 from workloads.disaggregation import port as engine_port
 from workloads.engine_args import COMMAND, PORT
 from workloads.hardware import Hardware
+from workloads.live_adapters import LiveAdapters, loader_container
 from workloads.weights import Storage
 
 MODEL_LABEL = "gke-inference/model"
@@ -55,6 +56,10 @@ class Pod:
     """Variables of every engine container."""
     role: str | None = None
     """`prefill` or `decode`, where the two are apart."""
+    live: LiveAdapters | None = None
+    """Adapters that come while it serves."""
+    names: tuple[str, ...] = ()
+    """Names that are served from the start, which no such adapter may take."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -91,13 +96,20 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
         },
         "spec": {
             **pod_head(pod, node.compute_class),
-            "containers": [container],
+            "containers": [container, *_beside(pod, container)],
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": _pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
             "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.devices_per_node)],
         },
     }
+
+
+def _beside(pod: Pod, engine: Manifest) -> list[Manifest]:
+    """Returns what runs beside the engine."""
+    if pod.live is None:
+        return []
+    return [loader_container(engine, pod.live, list(pod.names))]
 
 
 def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Manifest:

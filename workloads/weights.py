@@ -8,7 +8,7 @@
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from gke_inference.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
@@ -54,6 +54,16 @@ class Storage:
     mounts: list[Manifest]
     environment: dict[str, str]
     annotations: dict[str, str]
+
+    def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
+        """Returns the same with one bucket more."""
+        return replace(
+            self,
+            annotations={**self.annotations, **POD_ANNOTATIONS},
+            environment={**self.environment, **environment},
+            mounts=[*self.mounts, mount],
+            volumes=[*self.volumes, volume],
+        )
 
 
 def bucket_path(uri: str, where: str) -> BucketPath:

@@ -24,6 +24,15 @@ READ_OPTIONS: tuple[str, ...] = (
 WRITE_OPTIONS: tuple[str, ...] = ("implicit-dirs",)
 """For what several pods write, such as compiled programs: nothing is cached for good."""
 
+LIVE_OPTIONS: tuple[str, ...] = (
+    "implicit-dirs",
+    "metadata-cache:ttl-secs:2",
+    "metadata-cache:negative-ttl-secs:0",
+    "file-system:kernel-list-cache-ttl-secs:0",
+)
+"""For what is uploaded while pods run: a new folder is listed at once, a changed file within two
+seconds. With the options for weights it would never be seen."""
+
 POD_ANNOTATIONS = {
     "gke-gcsfuse/cpu-limit": "0",
     "gke-gcsfuse/ephemeral-storage-limit": "0",
@@ -37,19 +46,30 @@ CACHE_VOLUME = "gke-gcsfuse-cache"
 """A pod volume of this name is where the side-car keeps its file cache."""
 
 
-def mount_options(*, folder: str | None = None, is_read_only: bool = True) -> list[str]:
+def mount_options(
+    *, folder: str | None = None, is_read_only: bool = True, is_live: bool = False
+) -> list[str]:
     """Returns mount options for serving; `folder` mounts one folder of the bucket as the root."""
-    options = list(READ_OPTIONS if is_read_only else WRITE_OPTIONS)
+    reading = LIVE_OPTIONS if is_live else READ_OPTIONS
+    options = list(reading if is_read_only else WRITE_OPTIONS)
     if folder is not None:
         options.append(f"only-dir:{folder.strip('/')}")
     return options
 
 
 def fuse_volume(
-    name: str, bucket: str, *, folder: str | None = None, is_read_only: bool = True
+    name: str,
+    bucket: str,
+    *,
+    folder: str | None = None,
+    is_read_only: bool = True,
+    is_live: bool = False,
 ) -> dict[str, Any]:
-    """Returns an entry of `spec.volumes` of a pod: a bucket without a claim."""
-    options = mount_options(folder=folder, is_read_only=is_read_only)
+    """Returns an entry of `spec.volumes` of a pod: a bucket without a claim.
+
+    `is_live`: it is read, and what others upload meanwhile is seen.
+    """
+    options = mount_options(folder=folder, is_read_only=is_read_only, is_live=is_live)
     return {
         "csi": {
             "driver": DRIVER,

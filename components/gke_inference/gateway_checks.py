@@ -73,6 +73,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
+        has_live_adapters=bool(args.get("has_live_adapters", False)),
         is_picked=task == "generate",
         model_name=args["model_name"],
         pool_name=args["pool_name"],
@@ -82,6 +83,9 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         threshold_tokens=None if threshold is None else int(threshold),
         timeout_seconds=int(args["timeout_seconds"]),
     )
+    if model.has_live_adapters and (model.canary is not None or not model.is_picked):
+        what = "a canary" if model.canary is not None else "task 'embed'"
+        _refuse(f"{where}.hasLiveAdapters", f"must be left out with {what}")
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):
             _refuse(

@@ -15,6 +15,11 @@ from .versions import ApiKind, api
 MATCHES_PER_RULE = 60
 RULES_PER_ROUTE = 2
 BATCH_PRIORITY = -1
+PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions")
+"""What clients of a model with live adapters may call."""
+BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
+"""Names the model of an adapter that the routes do not know; later body-based routers (v1.3.0)
+write the same header."""
 _DRAIN_SECONDS_LIMIT = 3600
 _T = TypeVar("_T")
 
@@ -44,6 +49,18 @@ class RoutedModel:
     canary: RoutedCanary | None = None
     threshold_tokens: int | None = None
     """Of a pool with prefill and decode replicas."""
+    has_live_adapters: bool = False
+
+    @property
+    def paths(self) -> list[Manifest]:
+        """The paths clients reach: all of `/v1`, or what answers prompts where loading is allowed.
+
+        An engine that loads adapters at run time has endpoints for that under `/v1` too, and they
+        read any folder they are told. Exact paths leave them out, in whatever way they are written.
+        """
+        if not self.has_live_adapters:
+            return [{"type": "PathPrefix", "value": "/v1"}]
+        return [{"type": "Exact", "value": path} for path in PROMPT_PATHS]
 
     @property
     def served_names(self) -> tuple[str, ...]:
@@ -119,9 +136,13 @@ def routes(
             model.backend_ref(model.pool_name, 100 - share),
             model.backend_ref(model.canary.pool_name, share),
         ]
+    matches = [
+        {**name_match(name), "path": path} for name in model.served_names for path in model.paths
+    ]
+    if model.has_live_adapters:
+        matches += [_base_match(model.model_name, path) for path in model.paths]
     rules: list[Manifest] = [
-        {"backendRefs": backends, "matches": [name_match(name) for name in names]}
-        for names in dealt(list(model.served_names), MATCHES_PER_RULE)
+        {"backendRefs": backends, "matches": some} for some in dealt(matches, MATCHES_PER_RULE)
     ]
     head = route_head(namespace, gateway, hostname)
     return routes_of(model.pool_name, namespace, head, rules)
@@ -259,6 +280,12 @@ def name_match(served_name: str, **headers: str) -> Manifest:
         ],
         "path": {"type": "PathPrefix", "value": "/v1"},
     }
+
+
+def _base_match(model_name: str, path: Manifest) -> Manifest:
+    """Returns the match of any adapter of a model, named by a header of its own."""
+    header = {"name": BASE_MODEL_HEADER, "type": "Exact", "value": model_name}
+    return {"headers": [header], "path": path}
 
 
 def dealt(items: list[_T], size: int) -> list[list[_T]]:

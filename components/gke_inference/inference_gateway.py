@@ -48,6 +48,9 @@ class RoutedModelArgs(TypedDict):
     """LoRA adapters clients may name instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
     """A second version that takes a share of the requests for the model and its adapters."""
+    has_live_adapters: NotRequired[bool]
+    """Whether adapters come while it serves. Then only the paths of prompts are routed, and the
+    header `X-Gateway-Base-Model-Name` sends an adapter's name to its model. Not with a canary."""
     prefill_threshold_tokens: NotRequired[int]
     """The pool has prefill and decode replicas, told apart by the label `llm-d.ai/role`: prompts
     with as many tokens that are in no cache go through a prefill replica; 0 sends every prompt.
@@ -237,7 +240,7 @@ class InferenceGateway(pulumi.ComponentResource):
                 model.picker_name,
                 namespace,
                 model.pool_name,
-                has_adapters=bool(model.adapters),
+                has_adapters=bool(model.adapters) or model.has_live_adapters,
                 replicas=int(args.get("picker_replicas", 1)),
                 threshold_tokens=model.threshold_tokens,
             ):

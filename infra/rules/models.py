@@ -22,10 +22,25 @@ def check_models(platform: Platform) -> Iterator[Problem]:
         if model.canary is not None and model.canary.replicas is not None:
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
+        yield from _check_live_adapters(name, model)
         if model.adapters and model.task is Task.EMBED:
             where = join("models", name, "adapters")
             yield Problem(where, f"must be left out where task is embed, got {len(model.adapters)}")
     yield from _check_served_names(platform)
+
+
+def _check_live_adapters(name: str, model: Model) -> Iterator[Problem]:
+    if model.live_adapters is None:
+        return
+    where = join("models", name, "live_adapters")
+    if model.task is Task.EMBED:
+        yield Problem(where, "must be left out where task is embed")
+    if model.canary is not None:
+        yield Problem(where, "must be left out while there is a canary: one version at a time")
+    if model.disaggregated is not None:
+        yield Problem(where, "must be left out where prefill and decode are apart")
+    if model.form is Form.DUAL_CONTAINER:
+        yield Problem(where, "must be left out where form is dual-container")
 
 
 def _check_references(platform: Platform, name: str, model: Model) -> Iterator[Problem]:

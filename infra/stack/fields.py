@@ -17,6 +17,7 @@ _TOPOLOGY: Final = r"^[0-9]+(x[0-9]+){1,2}$"
 _WEIGHTS: Final = (
     r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?$"
 )
+_FOLDER: Final = r"^[A-Za-z0-9][-_A-Za-z0-9]*(/[A-Za-z0-9][-_A-Za-z0-9]*)*$"
 _KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$"
 _EMAIL: Final = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 _CHANNEL: Final = r"^#\S+$"
@@ -37,6 +38,7 @@ PATTERN_WORDS: Final = {
     _EMAIL: "an address such as oncall@example.com",
     _CHANNEL: "a channel such as #oncall",
     _HTTPS_URL: "a URL that begins with https://",
+    _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """For each pattern, what it asks for, in the words of an error message."""
@@ -53,6 +55,7 @@ Hostname = Annotated[str, Field(pattern=_HOSTNAME, max_length=253)]
 MachineType = Annotated[str, Field(pattern=_MACHINE_TYPE)]
 Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
 Weights = Annotated[str, Field(pattern=_WEIGHTS)]
+AdapterFolder = Annotated[str, Field(pattern=_FOLDER, max_length=100)]
 KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
 EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
 Channel = Annotated[str, Field(pattern=_CHANNEL)]

@@ -1,11 +1,21 @@
 """Models: what is served, on which capacity, and within which limits."""
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
 from infra.stack.disaggregation import Disaggregated
-from infra.stack.fields import ModelName, Name, RegionName, StackModel, Version, Weights, Zone
+from infra.stack.fields import (
+    AdapterFolder,
+    ModelName,
+    Name,
+    RegionName,
+    StackModel,
+    Version,
+    Weights,
+    Zone,
+)
 
 
 class Engine(StrEnum):
@@ -107,6 +117,17 @@ class Canary(StackModel):
     """Its replicas in each region; by default as many as the model has."""
 
 
+class LiveAdapters(StackModel):
+    """LoRA adapters that are uploaded to a folder of the bucket while the model serves."""
+
+    folder: AdapterFolder = "live-adapters"
+    """Folder beside the weights; each folder in it is an adapter of that name."""
+    max_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = 16
+    """Largest rank: memory of the accelerator is set aside for it."""
+    slots: int = Field(default=8, ge=1, le=64)
+    """Different adapters that one batch may hold; four times as many stay in main memory."""
+
+
 class Model(StackModel):
     """One served model."""
 
@@ -145,5 +166,8 @@ class Model(StackModel):
     """Computes long prompts on replicas of their own; `replicas` are then those that answer."""
     disk: Disk | None = None
     """Serves the weights from a Hyperdisk ML instead of the bucket."""
+    live_adapters: LiveAdapters | None = None
+    """Adapters that come and go without a restart; a request names one, and its model in the header
+    X-Gateway-Base-Model-Name."""
     canary: Canary | None = None
     """A second version that answers a share of the requests under the same names."""

@@ -23,7 +23,6 @@ from tests.twin.engines.servers import BLOCK, Server, start_real, start_simulate
 from twin.engines.real import install
 from twin.engines.real.tiny_model import write_adapter
 from twin.engines.vllm.flags import flag_table
-from twin.engines.vllm.metrics import catalogue
 from workloads.model_plan import model_plan
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_vllm, pytest.mark.timeout(900)]
@@ -36,7 +35,7 @@ KNOWN = {
     "probabilities": "log probabilities are refused on the simulated engine",
     "text of tokens": "the simulated engine has no detokenizer",
 }
-_STARTS_IN = 600.0  # a minute on an idle machine with two cores
+_STARTS_IN = 800.0  # half a minute on an idle machine with two cores
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,7 @@ def test_every_metric_of_the_simulated_engine_is_one_of_the_real_one(
 
 def test_every_metric_that_the_platform_uses_is_exported_by_the_real_engine(real: Server):
     text = real.metrics()
-    for pattern in (*engine_metrics.SCRAPED, *map(re.escape, catalogue())):
+    for pattern in engine_metrics.SCRAPED:
         assert re.search(rf"^(?:# TYPE )?{pattern}[ {{]", text, re.MULTILINE), pattern
     assert "gpu_cache_usage_perc" not in text
     assert {"block_size", "num_gpu_blocks"} <= labels(text, engine_metrics.CACHE_INFO)
@@ -193,20 +192,19 @@ def test_an_adapter_changes_what_the_real_model_says(real: Server):
     assert len(said) == 3
 
 
-def test_on_sigterm_without_a_shutdown_timeout_an_open_stream_gets_nothing_more(tmp_path: Path):
-    server = start_real(tmp_path, f"127.92.{BLOCK}.3").wait(_STARTS_IN)
-    connection = http.client.HTTPConnection(server.address, 8000, timeout=8)
+def test_on_sigterm_without_a_shutdown_timeout_an_open_stream_gets_nothing_more(real: Server):
+    """The last of this file: the server does not come back."""
+    connection = http.client.HTTPConnection(real.address, 8000, timeout=8)
     try:
         body = {"prompt": "x", "max_tokens": 900, "ignore_eos": True, "stream": True}
         connection.request("POST", "/v1/completions", json.dumps(body))
         answer = connection.getresponse()
         assert answer.readline().startswith(b"data: ")
         begun = time.monotonic()
-        server.process.terminate()
+        real.process.terminate()
         with pytest.raises(TimeoutError):
             answer.read()  # neither an end nor an error: the server waits for the client to go
         assert time.monotonic() - begun >= 8
-        assert server.process.poll() is None
+        assert real.process.poll() is None
     finally:
         connection.close()
-        server.stop()

@@ -256,11 +256,17 @@ class Cluster:
         self.pod("bbr", {"app": "bbr"}, f"127.111.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))
 
-    def start_picker(self, pool: str, name: str | None = None, config: str = "") -> None:
+    def start_picker(
+        self,
+        pool: str,
+        name: str | None = None,
+        config: str = "",
+        content: str = PICKER_CONFIG,
+    ) -> None:
         """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`."""
         name = name or f"{pool}-epp"
         file = self.dir / f"{name}.yaml"
-        file.write_text(PICKER_CONFIG + config)
+        file.write_text(content + config)
         grpc = free_port()
         self._launch(
             "epp",

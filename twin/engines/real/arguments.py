@@ -32,13 +32,14 @@ FORCED = {
 
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
+    "VLLM_HOST_IP": "127.0.0.1",
     "DO_NOT_TRACK": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
 }
-"""Offline; one GiB of KV cache; one thread, as every part of the twin shares the machine."""
+"""Offline, on loopback; one GiB of KV cache; one thread, as all of the twin shares the machine."""
 
 
 def split(argv: Sequence[str]) -> list[tuple[str, list[str]]]:

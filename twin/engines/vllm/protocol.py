@@ -106,7 +106,12 @@ def chat_text(messages: Any) -> str:
     Raises:
         ApiError: a message has no role, or content that is neither text nor parts of it.
     """
-    if not isinstance(messages, list) or not messages:
+    if messages == []:
+        raise ApiError(
+            400,
+            "Cannot apply chat template to an empty conversation. Provide at least one message.",
+        )
+    if not isinstance(messages, list):
         raise ApiError(400, "messages must be a list with at least one item.", param="messages")
     out: list[str] = []
     items = cast(list[Any], messages)

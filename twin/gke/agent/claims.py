@@ -35,6 +35,8 @@ class Kind(enum.StrEnum):
     """The real body-based router."""
     OPERATOR = "lws"
     """The real LeaderWorkerSet operator."""
+    LOADER = "adapter-loader"
+    """The program that its command holds: it loads adapters into the engine beside it."""
     CATALOGUE = "catalogue"
     """A static web server."""
     IDLE = "idle"
@@ -45,7 +47,8 @@ def kind_of(container: JsonObject) -> Kind:
     """Return what becomes of a container."""
     image = str(container.get("image", ""))
     if re.search(_ENGINE, image):
-        return Kind.ENGINE
+        # the loader runs in the image of the engine beside it
+        return Kind.LOADER if container["name"] == Kind.LOADER else Kind.ENGINE
     match = re.search(_UPSTREAM, image)
     if match:
         return Kind(match.group(2))

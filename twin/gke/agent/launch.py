@@ -73,13 +73,13 @@ def plan(container: JsonObject, place: Place) -> Launch:
         return _engine(container, place)
     if kind in _PORT_FLAGS:
         return _upstream(container, kind, place)
-    if kind is Kind.OPERATOR:
-        return _operator(container, place)
-    if kind is Kind.SIDECAR:
-        return _sidecar(container, place)
-    if kind is Kind.CATALOGUE:
-        return _catalogue(container, place)
-    return Launch(Kind.IDLE)
+    others = {
+        Kind.CATALOGUE: _catalogue,
+        Kind.LOADER: _loader,
+        Kind.OPERATOR: _operator,
+        Kind.SIDECAR: _sidecar,
+    }
+    return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
 
 
 def _base(place: Place) -> dict[str, str]:
@@ -235,6 +235,19 @@ def _operator(container: JsonObject, place: Place) -> Launch:
         made.ports,
         needs_kubeconfig=True,
     )
+
+
+def _loader(container: JsonObject, place: Place) -> Launch:
+    """The loader's own program; folders of the container in its environment become this machine's.
+
+    Raises:
+        ConfigError: its command is not a Python program.
+    """
+    command: list[str] = container.get("command", [])
+    if command[:2] != ["python3", "-c"]:
+        raise ConfigError(f"no Python program in the command: {shlex.join(command[:2])}")
+    moved = {name: rewrite(value, place.mounts) for name, value in place.variables.items()}
+    return Launch(Kind.LOADER, [sys.executable, *command[1:]], {**_base(place), **moved})
 
 
 def split_flags(arguments: list[str], wanted: set[str]) -> tuple[list[str], dict[str, str]]:

@@ -123,7 +123,9 @@ class Volumes:
             bucket = attributes.get("bucketName") or source.get("volumeHandle", "")
             options = str(attributes.get("mountOptions", ""))
             only = re.search(r"only-dir[:=]([^,]+)", options)
-            folder = self._shared / "buckets" / bucket
+            stored = self._shared.parent / "gcs" / bucket  # as clients of Cloud Storage upload it
+            is_read = bool(source.get("readOnly"))
+            folder = stored if is_read and stored.is_dir() else self._shared / "buckets" / bucket
             return folder / only.group(1).strip("/") if only else folder
         return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
 
