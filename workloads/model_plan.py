@@ -111,7 +111,9 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     return ModelPlan(
         arguments={
             kind: vllm_args(
-                _engine(args, kind, nodes[kind], files[kind], served, task, spanning.get(kind), live)
+                _engine(
+                    args, kind, nodes[kind], files[kind], served, task, spanning.get(kind), live
+                )
             )
             for kind in nodes
         },

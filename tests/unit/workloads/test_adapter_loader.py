@@ -20,6 +20,7 @@ class FakeEngine(Engine):
         super().__init__("http://127.0.0.1:1")
         self.names = {"base"}
         self.asked: list[tuple[str, str]] = []
+        self.warmed: list[str] = []
         self.refusal = ""
         self.is_up = True
 
@@ -27,6 +28,9 @@ class FakeEngine(Engine):
         if not self.is_up:
             raise urllib.error.URLError("refused")
         return set(self.names)
+
+    def warm(self, name: str) -> None:
+        self.warmed.append(name)
 
     def post(self, action: str, **fields: str) -> str:
         name = fields["lora_name"]
@@ -87,6 +91,20 @@ def test_an_engine_that_starts_again_gets_its_adapters_again(
     loader._tried.clear()  # a minute later
     loader.sync()
     assert engine.asked == [("load", "new"), ("load", "new")]
+
+
+def test_one_adapter_is_asked_once_so_that_the_picker_knows_the_replicas_room(
+    loader: Loader, engine: FakeEngine, tmp_path: Path
+):
+    for name in ("a", "b"):
+        write_adapter(tmp_path / "bucket" / name)
+    loader.sync()
+    loader.sync()
+    assert engine.warmed == ["a"]
+    engine.names = {"base"}  # it was started again
+    loader._tried.clear()
+    loader.sync()
+    assert engine.warmed == ["a", "a"]
 
 
 def test_no_replica_is_ready_before_its_engine_is_up(loader: Loader, engine: FakeEngine):

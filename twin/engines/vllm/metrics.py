@@ -76,6 +76,8 @@ class EngineMetrics:
         self._histograms(tokens)
         self._info()
         self._process()
+        slots: int = deployment.flags.max_loras or 1
+        self._adapter_slots = str(slots)
         self._kv: KvMetrics | None = None
         if deployment.flags.kv_transfer_config:
             self._kv = KvMetrics(self._metrics, self._series())
@@ -213,9 +215,8 @@ class EngineMetrics:
         device = self._values(self.cached_by_source, "device")
         self.cached_by_source.set(scheduler.cache.stats.hits, *device)
         if max_adapters is not None:
-            # the newest series counts for readers; older ones are dropped
+            # a series for each combination ever seen, as vLLM has: the newest counts for readers
             names = [",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting)]
-            self.lora.clear()
             self.lora.set(time.time(), str(max_adapters), *names)
 
     def step(self, load: StepLoad, cost: CostModel, *, preempted: int = 0) -> None:
@@ -256,6 +257,8 @@ class EngineMetrics:
     def _prefilled(self, request: Request, now: float) -> None:
         series = self._series()
         request.first_token = now
+        if request.adapter is not None:  # however short it is, a reader learns that it was there
+            self.lora.set(time.time(), self._adapter_slots, request.adapter, "")
         self.first_token.observe(now - request.arrival, *series)
         computed = len(request.prompt) - request.cached_tokens - request.loaded_tokens
         self.prompt_tokens.add(len(request.prompt), *series)
