@@ -94,6 +94,8 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
             raise ValueError(f"rungs: must hold the model, which {reason}")
     served = args.get("served_name", args["model"])
     spanning = _spanning(args, nodes)
+    if live is not None and spanning:
+        raise ValueError("live_adapters: must be left out where a replica has several hosts")
     files = {
         kind: storage(
             kind,

@@ -175,9 +175,9 @@ def test_statuses_say_what_was_taken(cluster, eventually):
 
 @pytest.mark.usefixtures("models")
 def test_programming_a_gateway_is_an_event(cluster):
-    found = [e for e in cluster.events.read() if e["kind"] == "gateway.programmed"]
-    assert found[0]["subject"] == "default/models"
-    assert found[0]["urls"] == [f"http://{ADDRESS}:{PORT}"]
+    programmed = [e for e in cluster.events.read() if e["kind"] == "gateway.programmed"]
+    [found] = [e for e in programmed if e["subject"] == "default/models"]
+    assert found["urls"] == [f"http://{ADDRESS}:{PORT}"]
 
 
 @pytest.mark.usefixtures("models")

@@ -68,7 +68,7 @@ class Platform:
         return False
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def platform(tmp_path_factory):
     paths = TwinPaths(tmp_path_factory.mktemp("platform") / "twin")
     daemon.ensure(paths)
