@@ -141,6 +141,7 @@ def is_up() -> bool:
 
 def test_a_new_adapter_is_answered_without_a_restart_and_no_request_is_lost(bucket, eventually):
     eventually(is_up, 200)
+    eventually(lambda: {request(MODEL)[0] for _ in range(20)} == {200}, 100)  # both replicas are in
     assert request("fresh")[0] == 404
     found: Counter[Any] = Counter()
     stop = threading.Event()
@@ -245,14 +246,15 @@ def answered_by(count: int) -> Counter[str]:
 def test_requests_go_where_their_adapter_is_used_and_elsewhere_when_that_is_full(
     bucket, eventually
 ):
-    bucket.upload("wanted")
-    for address in PODS.values():
-        eventually(lambda address=address: "wanted" in adapters(address)["loaded"], 60)
+    for name in ("wanted", "other"):
+        bucket.upload(name)
+        for address in PODS.values():
+            eventually(lambda a=address, n=name: n in adapters(a)["loaded"], 60)
     home, other = PODS
 
     def goes_home() -> bool:
         # one that went elsewhere before the picker looked made the other replica as good: again
-        assert use(PODS[other], "fresh")
+        assert use(PODS[other], "other")
         assert use(PODS[home], "wanted")
         return answered_by(6) == {home: 6}
 
