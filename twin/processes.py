@@ -197,4 +197,5 @@ def stop(paths: TwinPaths, *names: str, grace: float = _GRACE_SECONDS) -> None:
     pids = [pid for name in names if (pid := pid_of(paths, name)) is not None]
     end(pids, grace)
     for name in names:
-        _record(paths, name).unlink(missing_ok=True)
+        if pid_of(paths, name) is None:  # else somebody has started it again meanwhile
+            _record(paths, name).unlink(missing_ok=True)
