@@ -12,6 +12,7 @@ from twin.gke import bootstrap
 from twin.gke.autoscaler import Autoscaler
 from twin.gke.capacity import World
 from twin.gke.context import ClusterContext, ClusterSpec
+from twin.gke.konnectivity import Konnectivity
 from twin.gke.metrics import ExternalMetrics
 from twin.gke.monitoring import Monitoring, process_name
 from twin.gke.pools import PoolController
@@ -33,6 +34,7 @@ class Cluster:
         """Start the controllers."""
         self._stop = threading.Event()
         parts = [
+            Konnectivity(self.ctx),
             PoolController(self.ctx),
             Autoscaler(self.ctx),
             Monitoring(self.ctx),
