@@ -6,7 +6,8 @@ gateway-api-inference-extension v1.2.0, config/crd/bases.
 
 from typing import Any
 
-from .manifests import Manifest, labels_for, manifest
+from .custom_definitions import definition
+from .manifests import Manifest
 from .versions import api
 
 # Without `x-kubernetes-…` keys: Pulumi spells those differently than the API server does.
@@ -49,44 +50,8 @@ def definitions() -> dict[str, Manifest]:
 def _definition(
     lock_name: str, plural: str, fields: dict[str, Any], required: list[str]
 ) -> Manifest:
-    """Returns one definition; a cluster that has it already hands it over (patchForce)."""
-    kind = api(lock_name)
-    version = kind.api_version.rpartition("/")[2]
-    schema = {
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": {"properties": fields, "required": required, "type": "object"},
-            "status": _STATUS,
-        },
-        "type": "object",
-    }
-    return manifest(
-        "custom_resource_definition",
-        f"{plural}.{kind.group}",
-        annotations={"pulumi.com/patchForce": "true"},
-        labels=labels_for(plural, "endpoint-picker"),
-        spec={
-            "group": kind.group,
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": plural,
-                "singular": kind.kind.lower(),
-            },
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "schema": {"openAPIV3Schema": schema},
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                }
-            ],
-        },
-    )
+    spec: Manifest = {"properties": fields, "required": required, "type": "object"}
+    return definition(lock_name, plural, "endpoint-picker", spec=spec, status=_STATUS)
 
 
 def _pool_reference() -> Manifest:

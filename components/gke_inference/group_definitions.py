@@ -7,9 +7,10 @@ pods are checked when they are made.
 
 from typing import Any
 
-from .manifests import Manifest, labels_for, manifest
-from .versions import api
+from .custom_definitions import definition
+from .manifests import Manifest
 
+_COMPONENT = "group-operator"
 # Pulumi's spelling of `x-kubernetes-…`; its provider writes dashes.
 _ANY: Manifest = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
 _COUNT_OR_PERCENT: Manifest = {
@@ -23,13 +24,13 @@ _RESTART = ["Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "
 
 def definitions() -> dict[str, Manifest]:
     """Returns the definitions by role: `groups` and `phases`."""
-    spec = _group_spec()
     return {
-        "groups": _definition(
+        "groups": definition(
             "leader_worker_set",
             "leaderworkersets",
-            spec,
-            _group_status(),
+            _COMPONENT,
+            spec=_group_spec(),
+            status=_group_status(),
             names={"shortNames": ["lws"]},
             version={"additionalPrinterColumns": _columns()},
             subresources={
@@ -41,64 +42,14 @@ def definitions() -> dict[str, Manifest]:
                 "status": {},
             },
         ),
-        "phases": _definition(
+        "phases": definition(
             "disaggregated_set",
             "disaggregatedsets",
-            {"properties": {"roles": _roles()}, "required": ["roles"], "type": "object"},
-            _ANY,
-            subresources={"status": {}},
+            _COMPONENT,
+            spec={"properties": {"roles": _roles()}, "required": ["roles"], "type": "object"},
+            status=_ANY,
         ),
     }
-
-
-def _definition(
-    lock_name: str,
-    plural: str,
-    spec: Manifest,
-    status: Manifest,
-    *,
-    subresources: Manifest,
-    names: Manifest | None = None,
-    version: Manifest | None = None,
-) -> Manifest:
-    """Returns one definition; a cluster that has it already hands it over (patchForce)."""
-    kind = api(lock_name)
-    schema = {
-        "properties": {
-            "apiVersion": _TEXT,
-            "kind": _TEXT,
-            "metadata": {"type": "object"},
-            "spec": spec,
-            "status": status,
-        },
-        "type": "object",
-    }
-    served: Manifest = {
-        "name": kind.api_version.rpartition("/")[2],
-        "schema": {"openAPIV3Schema": schema},
-        "served": True,
-        "storage": True,
-        "subresources": subresources,
-        **(version or {}),
-    }
-    return manifest(
-        "custom_resource_definition",
-        f"{plural}.{kind.group}",
-        annotations={"pulumi.com/patchForce": "true"},
-        labels=labels_for(plural, "group-operator"),
-        spec={
-            "group": kind.group,
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": plural,
-                "singular": kind.kind.lower(),
-                **(names or {}),
-            },
-            "scope": "Namespaced",
-            "versions": [served],
-        },
-    )
 
 
 def _object(properties: dict[str, Any], required: list[str] | None = None) -> Manifest:
