@@ -5,7 +5,7 @@ Flags: vLLM 0.32 `arg_utils`; all of them exist in the releases data/versions.ya
 
 from dataclasses import dataclass, field
 
-from gke_inference.fit import UTILISATION
+from planner.memory import UTILISATION
 from workloads import live_adapters
 from workloads.live_adapters import LiveAdapters
 

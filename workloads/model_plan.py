@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gke_inference.fit import check_fit, weights_gib
 from gke_inference.manifests import Manifest, manifest
 from gke_inference.rungs import Rung
 from gke_inference.tracing import COLLECTOR, sampling_environment
+from planner.memory import check_fit, weights_gib
 from workloads.disaggregation import ROLES, transfer_flag, unfit
 from workloads.disaggregation import port as engine_port
 from workloads.dual_container import dual_container_pod

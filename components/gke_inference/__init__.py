@@ -2,7 +2,7 @@
 
 The components and the words of their inputs are here, loaded when they are first used: the cloud
 SDKs behind them take seconds, and the data does not need them. Rules and data are in submodules:
-`accelerators` (what exists), `prices`, `fit` (does a model fit), `rungs`, `names`, `fuse`.
+`accelerators` (what exists), `prices`, `rungs`, `names`, `fuse`.
 """
 
 from importlib import import_module

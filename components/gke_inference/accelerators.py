@@ -17,6 +17,9 @@ import yaml
 
 _FILE = Path(__file__).parent / "data" / "accelerators.yaml"
 
+PROVISIONING = ("reservation", "on-demand", "flex-start", "spot", "calendar")
+"""The ways an accelerator is bought."""
+
 
 class UnknownAcceleratorError(ValueError):
     """The catalogue has no accelerator of that name; the message suggests near ones."""
@@ -79,6 +82,8 @@ class Accelerator:
     """Dense, by number format: `bf16`, `fp8`, `int8`; `None` where the chip has no such unit."""
     devices_per_chip: int
     """Devices JAX and vLLM see per chip; tensor parallelism counts these."""
+    link_gb_per_s: int
+    """Between the chips of one node, one way, per chip."""
     machines: tuple[Machine, ...]
     slices: tuple[Slice, ...]
     """TPU only; a topology that two machine types can make is listed twice, the default first."""
@@ -219,6 +224,7 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         bandwidth_gb_per_s=entry["bandwidth_gb_per_s"],
         tflops=entry["tflops"],
         devices_per_chip=entry["devices_per_chip"],
+        link_gb_per_s=entry["link_gb_per_s"],
         machines=tuple(Machine(name=key, **body) for key, body in entry["machine_types"].items()),
         slices=_slices(entry.get("topologies", {})),
         slice_placement=entry.get("slice_placement"),

@@ -9,9 +9,12 @@ import csv
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .accelerators import accelerator, machine
-from .rungs import PROVISIONING, Rung
+from .accelerators import PROVISIONING, accelerator, machine
+
+if TYPE_CHECKING:  # rungs need the SDK, prices do not
+    from .rungs import Rung
 
 _FILE = Path(__file__).parent / "data" / "prices.csv"
 _LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
@@ -40,7 +43,7 @@ class _Row:
     price: Price
 
 
-def rung_price(rung: Rung, region: str, *, allow_lower_bound: bool = False) -> Price | None:
+def rung_price(rung: "Rung", region: str, *, allow_lower_bound: bool = False) -> Price | None:
     """Returns the price of one replica on a rung: all of its hosts."""
     one = price(
         rung.accelerator,
@@ -65,7 +68,7 @@ def price(
     Args:
         name: Accelerator, in the user's word.
         region: Where.
-        provisioning: One of `rungs.PROVISIONING`.
+        provisioning: One of `accelerators.PROVISIONING`.
         machine_type: One of the accelerator's.
         allow_lower_bound: Take the accelerators alone where the host's price is not known.
 

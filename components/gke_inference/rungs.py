@@ -13,6 +13,7 @@ from typing import Any, NoReturn, NotRequired, TypedDict, cast
 import pulumi
 
 from .accelerators import (
+    PROVISIONING,
     Accelerator,
     Machine,
     Slice,
@@ -27,7 +28,6 @@ from .accelerators import (
     zones_of,
 )
 
-PROVISIONING = ("reservation", "on-demand", "flex-start", "spot", "calendar")
 MAX_RUN_HOURS = 168
 """Seven days, the longest a flex-start node lives."""
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gke_inference.fit import check_fit, weights_gib
 from gke_inference.rungs import Rung, RungError
 from infra.capacity import checked_rungs, prefill_capacity
 from infra.problems import Problem, join, one_of
 from infra.stack import Form, Model, Platform, Task
+from planner.memory import check_fit, weights_gib
 from workloads.disaggregation import unfit
 
 

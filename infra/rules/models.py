@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gke_inference.fit import check_fit, weights_gib
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
 from infra.problems import Problem, join, one_of
 from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Spanning, Task
+from planner.memory import check_fit, weights_gib
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from twin.engines.vllm.cost import CostModel, StepLoad
-from twin.engines.vllm.hardware import ACCELERATORS, accelerator
+from planner.chips import ACCELERATORS, accelerator
+from planner.roofline import CostModel, StepLoad
+from planner.shapes import shape_in, shape_of
 from twin.engines.vllm.kv_cache import KvCache
-from twin.engines.vllm.models import shape_in, shape_of
 from twin.engines.vllm.request import Request
 from twin.engines.vllm.scheduler import Scheduler
 

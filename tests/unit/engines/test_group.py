@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from planner.chips import accelerator
+from planner.roofline import CostModel, StepLoad
+from planner.shapes import shape_of
 from twin.engines.vllm import flags
-from twin.engines.vllm.cost import CostModel, StepLoad
 from twin.engines.vllm.group import Leader, hosts_of, port_of, work
-from twin.engines.vllm.hardware import accelerator
-from twin.engines.vllm.models import shape_of
 from twin.engines.vllm.settings import Deployment, deploy
 from twin.ports import free_port
 

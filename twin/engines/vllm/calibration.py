@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from twin.engines.vllm.cost import CostModel, StepLoad
+from planner.chips import RUNTIME_MEMORY_GB, Efficiency, accelerator, efficiency_of
+from planner.roofline import CostModel, StepLoad
+from planner.shapes import ModelShape, shape_of
 from twin.engines.vllm.flags import DATA, parse
-from twin.engines.vllm.hardware import RUNTIME_MEMORY_GB, Efficiency, accelerator, efficiency_of
-from twin.engines.vllm.models import ModelShape, shape_of
 from twin.engines.vllm.replay import TraceRequest, replay, round_robin
 from twin.engines.vllm.settings import PREFIX, EngineError, deploy
 

@@ -12,8 +12,8 @@ function, and requests, cache and metrics are brought up to date when somebody l
 
 from dataclasses import dataclass, field
 
+from planner.roofline import CostModel, StepLoad
 from twin.engines.vllm.adapters import AdapterSlots
-from twin.engines.vllm.cost import CostModel, StepLoad
 from twin.engines.vllm.kv_cache import KvCache
 from twin.engines.vllm.metrics import EngineMetrics
 from twin.engines.vllm.request import FinishReason, Request

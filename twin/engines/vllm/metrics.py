@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from twin.engines.vllm.cost import CostModel, StepLoad
+from planner.roofline import CostModel, StepLoad
 from twin.engines.vllm.exposition import Metric
 from twin.engines.vllm.flags import DATA
 from twin.engines.vllm.kv_metrics import KvMetrics

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from twin.engines.vllm.cost import StepLoad
+from planner.roofline import StepLoad
 from twin.engines.vllm.kv_cache import KvCache, block_hashes
 from twin.engines.vllm.request import FinishReason, Request
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twin.engines.vllm.hardware import RUNTIME_MEMORY_GB, Accelerator, accelerator
-from twin.engines.vllm.models import ModelShape, shape_in, shape_of
+from planner.chips import RUNTIME_MEMORY_GB, Accelerator, accelerator
+from planner.shapes import ModelShape, shape_in, shape_of
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30

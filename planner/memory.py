@@ -1,7 +1,8 @@
 """Whether a model fits on a rung: weights and room for the KV cache against chip memory."""
 
-from .accelerators import accelerator
-from .rungs import Rung
+from typing import Protocol
+
+from gke_inference.accelerators import accelerator
 
 GIB = 2**30
 
@@ -10,6 +11,30 @@ KV_SHARE = 0.15
 
 UTILISATION = 0.9
 """Share of accelerator memory the engine may take, vLLM's own default."""
+
+
+class Memory(Protocol):
+    """What `check_fit` asks of a rung; `gke_inference.rungs.Rung` has it."""
+
+    @property
+    def accelerator(self) -> str:
+        """In the user's word."""
+        ...
+
+    @property
+    def memory_gib(self) -> int:
+        """Of all chips together."""
+        ...
+
+    @property
+    def chips(self) -> int:
+        """Chips of all hosts together."""
+        ...
+
+    @property
+    def topology(self) -> str | None:
+        """Of a TPU slice."""
+        ...
 
 
 def weights_gib(parameters_billion: float, bits: float) -> float:
@@ -36,13 +61,13 @@ def kv_cache_gib(
     return 2 * tokens * layers * kv_heads * head_size * bits / 8 / GIB
 
 
-def usable_gib(rung: Rung, utilisation: float = UTILISATION) -> float:
+def usable_gib(rung: Memory, utilisation: float = UTILISATION) -> float:
     """Returns the accelerator memory of a rung that an engine may take."""
     return rung.memory_gib * utilisation
 
 
 def check_fit(
-    rung: Rung,
+    rung: Memory,
     weights: float,
     overhead: float = KV_SHARE,
     *,
@@ -70,7 +95,7 @@ def check_fit(
     return f"{reason}; {larger} would hold it" if larger else reason
 
 
-def _smallest_shape(rung: Rung, memory_gib: float) -> str | None:
+def _smallest_shape(rung: Memory, memory_gib: float) -> str | None:
     """Returns the smallest shape of the same chip with that much memory."""
     chip = accelerator(rung.accelerator)
     if chip.kind == "tpu":

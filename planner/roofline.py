@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from twin.engines.vllm.hardware import (
+from planner.chips import (
     COLLECTIVE_LATENCY_SECONDS,
     NETWORK_GBPS,
     NETWORK_LATENCY_SECONDS,
@@ -11,7 +11,7 @@ from twin.engines.vllm.hardware import (
     Efficiency,
     efficiency_of,
 )
-from twin.engines.vllm.models import ModelShape
+from planner.shapes import ModelShape
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """What an accelerator can do, as the roofline of the cost model needs it.
 
-Peaks are the vendors' dense figures. The efficiencies are fitted to published points of real
-servers: see `calibration` and docs/engine-model.md.
+Peaks are the vendors' dense figures, from the catalogue of the components. The efficiencies are
+those of the simulated engine: docs/engine-model.md. The planner's own are in `estimate`.
 """
 
 from dataclasses import dataclass
+
+from gke_inference import accelerators as catalogue
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,8 @@ class Accelerator:
     kind: str
     """`tpu`, `gpu` or `cpu`."""
     memory_gb: float
-    """Memory, in 10^9 bytes."""
+    """Memory that counts, in 10^9 bytes: the nominal number of the catalogue, whose GiB are 7 %
+    more; that much is held by driver and firmware."""
     bandwidth_gbps: float
     """Memory bandwidth, in 10^9 bytes a second."""
     bf16_tflops: float
@@ -30,22 +33,33 @@ class Accelerator:
     """Peak at 4 bits; None where weights of 4 bits are computed with at 16."""
 
 
-_ALL = (
-    Accelerator("tpu-v5-lite-podslice", "tpu", 16, 819, 197, 197, 50),
-    Accelerator("tpu-v6e-slice", "tpu", 32, 1638, 918, 918, 100),
-    Accelerator("tpu7x", "tpu", 192, 7380, 2307, 4614, 150, devices_per_chip=2),
-    Accelerator("nvidia-l4", "gpu", 24, 300, 121, 242, 32),
-    Accelerator("nvidia-tesla-a100", "gpu", 40, 1555, 312, 312, 300),
-    Accelerator("nvidia-a100-80gb", "gpu", 80, 2039, 312, 312, 300),
-    Accelerator("nvidia-h100-80gb", "gpu", 80, 3350, 989, 1979, 450),
-    Accelerator("nvidia-h100-mega-80gb", "gpu", 80, 3350, 989, 1979, 450),
-    Accelerator("nvidia-h200-141gb", "gpu", 141, 4800, 989, 1979, 450),
-    Accelerator("nvidia-b200", "gpu", 180, 8000, 2250, 4500, 900, fp4_tflops=9000),
+def _of_catalogue(name: str) -> Accelerator:
+    chip = catalogue.accelerator(name)
+    bf16 = float(chip.tflops["bf16"] or 0)
+    return Accelerator(
+        chip.gke_type,
+        chip.kind,
+        chip.memory_gib,
+        chip.bandwidth_gb_per_s,
+        bf16,
+        float(chip.tflops.get("fp8") or bf16),
+        chip.link_gb_per_s,
+        chip.devices_per_chip,
+        chip.tflops.get("fp4"),
+    )
+
+
+# Published points exist for the first; the second is what a twin without accelerators runs on.
+_NOT_OFFERED = (
     Accelerator("nvidia-gb200", "gpu", 186, 8000, 2500, 5000, 900, fp4_tflops=10_000),
-    Accelerator("nvidia-rtx-pro-6000", "gpu", 96, 1597, 503, 1007, 64, fp4_tflops=2000),
     Accelerator("cpu", "cpu", 64, 100, 3, 3, 10),
 )
-ACCELERATORS = {accelerator.name: accelerator for accelerator in _ALL}
+WORDS = {catalogue.accelerator(name).gke_type: name for name in catalogue.accelerator_names()}
+"""The user's word for an accelerator by GKE's label value."""
+ACCELERATORS = {
+    chip.name: chip for chip in (*(_of_catalogue(name) for name in WORDS.values()), *_NOT_OFFERED)
+}
+"""By GKE's label value."""
 
 
 @dataclass(frozen=True)
