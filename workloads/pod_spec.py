@@ -234,7 +234,7 @@ def _pod_security(kind: str) -> Manifest:
     """Returns the pod's user: unprivileged on GPU; libtpu opens /dev/vfio as root."""
     profile: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
     if kind == "tpu":
-        return profile
+        return {**profile, "runAsUser": 0}
     return {
         **profile,
         "fsGroup": _GPU_USER,

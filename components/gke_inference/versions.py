@@ -63,12 +63,38 @@ def image(name: str) -> Image:
 
 
 def engine_version(name: str) -> str:
-    """Returns the engine release inside an engine image, such as `0.22.0` for `vllm_gpu`.
+    """Returns the engine release inside an engine image, such as `0.32.0` for `vllm_gpu`.
 
     Raises:
         ValueError: The lock has no such entry.
     """
     return str(_entry("engines", name)["version"])
+
+
+@dataclass(frozen=True)
+class Build:
+    """One of our own images: its folder in workloads/images and what it starts from."""
+
+    name: str
+    """Entry of the lock's `images` that it stands for, such as `vllm_gpu`."""
+    folder: str
+    """Its folder, and its name in a repository, such as `vllm-gpu`."""
+    base: Image
+    """The image it starts from."""
+    base_entry: str
+    """Where the lock has that image, such as `bases.python`."""
+    version: str
+    """Engine release in it."""
+
+
+def builds() -> dict[str, Build]:
+    """Returns our own images by the entry of `images` they stand for."""
+    return {name: _build(name, entry) for name, entry in sorted(lock()["builds"].items())}
+
+
+def images() -> dict[str, Image]:
+    """Returns every image of the lock by name."""
+    return {name: image(name) for name in lock()["images"]}
 
 
 def gke_minimum(feature: str) -> str:
@@ -85,6 +111,18 @@ def lock() -> dict[str, dict[str, dict[str, Any]]]:
     """Returns the whole lock: section, then name, then fields."""
     loaded: Any = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
     return {section: body for section, body in loaded.items() if isinstance(body, dict)}
+
+
+def _build(name: str, entry: dict[str, Any]) -> Build:
+    section, _, key = str(entry["base"]).partition(".")
+    base = _entry(section, key)
+    return Build(
+        name=name,
+        folder=entry["folder"],
+        base=Image(repository=base["repository"], tag=base["tag"], digest=base["digest"]),
+        base_entry=entry["base"],
+        version=engine_version(name),
+    )
 
 
 def _entry(section: str, name: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def node(name: str, kind: str, chips: int) -> JsonObject:
 def engine(
     args: list[str] | None = None, kind: str = "gpu", name: str = "vllm", **more: Any
 ) -> JsonObject:
-    image = {"gpu": "vllm/vllm-openai:v0.22.0", "tpu": "vllm/vllm-tpu:v0.12.0"}[kind]
+    image = {"gpu": "vllm/vllm-openai:v0.32.0", "tpu": "vllm/vllm-tpu:v0.32.0"}[kind]
     return {
         "name": name,
         "image": image,

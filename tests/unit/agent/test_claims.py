@@ -13,7 +13,7 @@ from twin.gke.agent.stages import STAGES, kwok_args
 @pytest.mark.parametrize(
     ("image", "kind"),
     [
-        ("vllm/vllm-openai:v0.22.0", Kind.ENGINE),
+        ("vllm/vllm-openai:v0.32.0", Kind.ENGINE),
         ("vllm/vllm-tpu@sha256:abc", Kind.ENGINE),
         ("us-docker.pkg.dev/p/engines/vllm-tpu:1", Kind.ENGINE),
         ("registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0", Kind.PICKER),

@@ -42,8 +42,9 @@ def test_no_version_of_the_lock_is_repeated(text):
 @pytest.mark.parametrize("name", sorted(versions.lock()["images"]))
 def test_an_image_has_an_exact_tag_and_no_invented_digest(name):
     entry = versions.lock()["images"][name]
-    assert re.fullmatch(r"v?\d+\.\d+\.\d+(-[a-z0-9.]+)?", entry["tag"])
+    assert re.fullmatch(r"v?\d+\.\d+(\.\d+)?(-[a-z0-9.-]+)?", entry["tag"])
     assert entry["digest"] == "" or re.fullmatch(r"sha256:[0-9a-f]{64}", entry["digest"])
+    assert bool(entry["digest"]) == bool(entry.get("digest_source"))
     assert entry["source"]
     assert entry["confidence"] in {"documented", "known"}
 
@@ -56,7 +57,8 @@ def test_a_known_digest_pins_the_image():
 
 def test_an_engine_release_is_the_one_in_its_image():
     for name, engine in versions.lock()["engines"].items():
-        assert versions.image(engine["image"]).tag == f"v{versions.engine_version(name)}"
+        tag = versions.image(engine["image"]).tag.removeprefix("v")
+        assert re.fullmatch(rf"{re.escape(versions.engine_version(name))}(-.+)?", tag)
 
 
 def test_the_group_of_a_core_kind_is_empty():

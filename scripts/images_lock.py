@@ -1,0 +1,103 @@
+"""The hashed locks of the packages in our own images: whether they fit what they are made from."""
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gke_inference.versions import Build, builds
+from twin.paths import REPOSITORY
+
+CONTEXT = REPOSITORY / "workloads"
+PYTHON = "3.12"
+"""Python of `bases.python`; the lock's own test compares."""
+PLATFORM = "x86_64-manylinux_2_31"
+"""libtpu has wheels from this platform on, and Debian bookworm (glibc 2.36) takes it."""
+
+_MARK = "# made from: "
+
+
+class LockError(Exception):
+    """A lock that does not fit, or cannot be made; one line."""
+
+
+@dataclass(frozen=True)
+class PackageLock:
+    """What is asked for, and what it was resolved to, for one image."""
+
+    folder: Path
+
+    @property
+    def wanted(self) -> Path:
+        """The packages somebody chose."""
+        return self.folder / "requirements.in"
+
+    @property
+    def locked(self) -> Path:
+        """All packages, each at one version with its hashes."""
+        return self.folder / "requirements.lock"
+
+    def mark(self) -> str:
+        """Return the line that says what the lock is made from."""
+        digest = hashlib.sha256(self.wanted.read_bytes())
+        digest.update(f"{PYTHON} {PLATFORM}".encode())
+        return f"{_MARK}{digest.hexdigest()} for Python {PYTHON} on {PLATFORM}"
+
+    def is_current(self) -> bool:
+        """Say whether the lock was made from the packages, Python and platform of today."""
+        return self.locked.exists() and self.locked.read_text().startswith(self.mark() + "\n")
+
+    def resolve(self, *, upgrade: bool = False) -> str:
+        """Return the lock as the index resolves it now; versions that still fit are kept.
+
+        Raises:
+            LockError: the index has not got what is asked for.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            target = Path(temporary) / "requirements.lock"
+            if self.locked.exists() and not upgrade:
+                target.write_text(self.locked.read_text())
+            answer = subprocess.run(
+                [
+                    sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header",
+                    "--python-version", PYTHON, "--python-platform", PLATFORM,
+                    "--only-binary", ":all:", "--generate-hashes",
+                    "--no-emit-index-url", "--no-emit-find-links",
+                    "requirements.in", "--output-file", str(target),
+                ],
+                capture_output=True, text=True, check=False, cwd=self.folder,
+            )  # fmt: skip
+            if answer.returncode:
+                reason = " ".join(answer.stderr.split())[:400]
+                raise LockError(f"{self.folder.name}: cannot be resolved: {reason}")
+            return f"{self.mark()}\n{target.read_text()}"
+
+
+def folder_of(build: Build) -> Path:
+    """Return the folder of an image's build."""
+    return CONTEXT / "images" / build.folder
+
+
+def locks() -> dict[str, PackageLock]:
+    """Return the locks by the folder of their image; an image whose base has all has none."""
+    found = {build.folder: PackageLock(folder_of(build)) for build in builds().values()}
+    return {name: lock for name, lock in found.items() if lock.wanted.exists()}
+
+
+def refresh(*, check: bool, upgrade: bool = False) -> list[str]:
+    """Resolve every lock; write them, or only say which differ.
+
+    Raises:
+        LockError: the index has not got what is asked for.
+    """
+    changed: list[str] = []
+    for name, lock in locks().items():
+        text = lock.resolve(upgrade=upgrade)
+        if lock.locked.exists() and text == lock.locked.read_text():
+            continue
+        changed.append(name)
+        if not check:
+            lock.locked.write_text(text)
+    return changed

@@ -1,0 +1,149 @@
+"""The rules that our Dockerfiles keep, each as one function over the parsed file."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dockerfile_parse import DockerfileParser
+
+Instruction = dict[str, Any]
+_SECRET = re.compile(
+    r"(?i)(pass(word|wd)?|secret|token|api_?key|credential)\w*\s*=|AKIA[0-9A-Z]{16}"
+)
+_REMOTE = re.compile(r"(?i)^(https?|git|ssh)://|^git@")
+
+
+@dataclass(frozen=True)
+class Dockerfile:
+    """A parsed file and the folder its COPY instructions read from."""
+
+    path: Path
+    context: Path
+    instructions: list[Instruction]
+
+    @classmethod
+    def read(cls, path: Path, context: Path, scratch: Path) -> "Dockerfile":
+        """Parse a file; the parser wants one that it may write."""
+        parser = DockerfileParser(str(scratch / "Dockerfile"))
+        parser.content = path.read_text()
+        found: list[Any] = [each for each in parser.structure if each["instruction"] != "COMMENT"]
+        return cls(path, context, found)
+
+    def all(self, name: str) -> list[str]:
+        """Return the values of an instruction."""
+        return [each["value"] for each in self.instructions if each["instruction"] == name]
+
+
+def unpinned_bases(file: Dockerfile) -> Iterator[str]:
+    """A stage starts from a digest, from BASE (the lock's, without a default), or from a stage."""
+    stages: set[str] = set()
+    if any(value.startswith("BASE=") for value in file.all("ARG")):
+        yield "ARG BASE: must have no default"
+    for value in file.all("FROM"):
+        words = [word for word in value.split() if not word.startswith("--")]
+        pinned = re.search(r"@sha256:[0-9a-f]{64}$", words[0])
+        if not pinned and words[0] not in {"${BASE}", *stages}:
+            yield f"FROM {value}: must be ${{BASE}}, a stage or a digest"
+        if len(words) == 3:
+            stages.add(words[2])
+
+
+def last_user(file: Dockerfile) -> Iterator[str]:
+    """The last user is a number that is not root's: a cluster can check only numbers."""
+    last_from = max(
+        at for at, each in enumerate(file.instructions) if each["instruction"] == "FROM"
+    )
+    users = [
+        each["value"] for each in file.instructions[last_from:] if each["instruction"] == "USER"
+    ]
+    if not users or not re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1]):
+        yield f"USER: must end as UID:GID, not root, got {users}"
+
+
+def piped_downloads(file: Dockerfile) -> Iterator[str]:
+    """Nothing is downloaded and run, and nothing comes without a hash."""
+    for value in file.all("RUN"):
+        if re.search(r"(curl|wget)\b", value):
+            yield f"RUN {value}: must not download"
+        if re.search(r"\bapt(-get)?\b", value):
+            yield f"RUN {value}: must not install system packages, which have no lock"
+        if re.search(r"pip3? install", value) and "--require-hashes" not in value:
+            yield f"RUN {value}: must install with --require-hashes"
+
+
+def remote_adds(file: Dockerfile) -> Iterator[str]:
+    """ADD fetches and unpacks; COPY does neither."""
+    for value in file.all("ADD"):
+        yield f"ADD {value}: must be COPY"
+    for value in file.all("COPY"):
+        if any(_REMOTE.match(word) for word in value.split()):
+            yield f"COPY {value}: must not be remote"
+
+
+def secrets(file: Dockerfile) -> Iterator[str]:
+    """Arguments and variables stay in an image's history."""
+    for name in ("ARG", "ENV", "LABEL", "RUN"):
+        for value in file.all(name):
+            if _SECRET.search(value):
+                yield f"{name} {value}: must hold no secret"
+
+
+def absent_sources(file: Dockerfile, existing: Callable[[str], bool]) -> Iterator[str]:
+    """What is copied from the context is there, and its .dockerignore lets it through."""
+    ignore = Path(f"{file.path}.dockerignore").read_text().splitlines()
+    for value in file.all("COPY"):
+        words = value.split()
+        if any(word.startswith("--from=") for word in words):
+            continue
+        for source in [word for word in words if not word.startswith("--")][:-1]:
+            if not existing(source.rstrip("/")):
+                yield f"COPY {value}: there is no {source} in the context"
+            allowed = {f"!{source.rstrip('/')}", f"!{source.rstrip('/')}/**"}
+            if "*" not in ignore or not allowed & set(ignore):
+                yield f"COPY {value}: the .dockerignore does not let {source} through"
+
+
+def shell_entry(file: Dockerfile) -> Iterator[str]:
+    """A shell would be process 1 and keep signals from the launcher."""
+    for name in ("ENTRYPOINT", "CMD"):
+        for value in file.all(name):
+            try:
+                words = json.loads(value)
+            except ValueError:
+                words = None
+            if not isinstance(words, list):
+                yield f"{name} {value}: must be a JSON list"
+    if file.all("ENTRYPOINT")[-1:] != ['["python3", "-m", "engine"]']:
+        yield "ENTRYPOINT: must be the launcher"
+
+
+def probes(file: Dockerfile) -> Iterator[str]:
+    """Kubernetes probes; a HEALTHCHECK is read by nobody there."""
+    for value in file.all("HEALTHCHECK"):
+        yield f"HEALTHCHECK {value}: must be left out"
+
+
+def labels(file: Dockerfile) -> Iterator[str]:
+    """The OCI annotations that say what is inside."""
+    said = " ".join(file.all("LABEL"))
+    for name in ("title", "description", "licenses", "base.name", "revision", "version"):
+        if f"org.opencontainers.image.{name}=" not in said:
+            yield f"LABEL: must have org.opencontainers.image.{name}"
+
+
+def problems(file: Dockerfile, existing: Callable[[str], bool]) -> list[str]:
+    """Return every broken rule of a file."""
+    return [
+        *unpinned_bases(file),
+        *last_user(file),
+        *piped_downloads(file),
+        *remote_adds(file),
+        *secrets(file),
+        *absent_sources(file, existing),
+        *shell_entry(file),
+        *probes(file),
+        *labels(file),
+    ]
