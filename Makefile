@@ -44,7 +44,7 @@ test-unit: $(READY) ## the fast tests
 	@$(BIN)/pytest -q -n 2 -m 'not needs_tools' tests
 
 test-twin: $(READY) ## tests with the real engine, control plane and gateway
-	@$(RUN) tools
+	@$(RUN) tools --with xla
 	@$(BIN)/pytest -q -m needs_tools tests
 
 lint: $(READY) ## formatting, ruff, pyright

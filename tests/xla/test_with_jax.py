@@ -1,0 +1,35 @@
+"""The tests of `tests/with_jax/`, which need JAX, each file in a process that has it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from twin.paths import REPOSITORY
+from twin.python_environments import XLA, xla_environment
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_xla, pytest.mark.timeout(900)]
+_INSIDE = REPOSITORY / "tests" / "with_jax"
+
+
+@pytest.mark.parametrize("file", sorted(file.name for file in _INSIDE.glob("test_*.py")))
+def test_what_needs_jax_passes_where_jax_is(file: str) -> None:
+    argv = [XLA.python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_INSIDE / file)]
+    answer = subprocess.run(
+        argv, capture_output=True, text=True, check=False, cwd=REPOSITORY, env=xla_environment()
+    )
+    assert answer.returncode == 0, answer.stdout[-6000:] + answer.stderr[-2000:]
+
+
+def test_the_kernels_are_type_checked_with_jax_there() -> None:
+    """The checkout's own pyright leaves them out: it has no JAX."""
+    argv = [str(Path(sys.executable).with_name("pyright")), "-p", "workloads/kernels"]
+    answer = subprocess.run(
+        [*argv, "--pythonpath", str(XLA.python())],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+    )
+    assert answer.returncode == 0, answer.stdout[-4000:]
