@@ -17,6 +17,7 @@ from gke_inference.model_disk import ModelDiskArgs
 from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from infra.assemble import class_names, location, rungs
+from infra.assemble_engine import set_engine, weights_uri
 from infra.canary import VersionedModel, served_name, version_name
 from infra.capacity import prefill_capacity, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
@@ -73,23 +74,16 @@ def claim_name(model: str) -> str:
     return f"{object_name(model)}-weights"
 
 
-def weights_uri(platform: Platform, model: Model, region: str) -> str:
-    """Return `gs://BUCKET/PATH` of a model's weights as a region reads them."""
-    path = model.weights.rstrip("/")
-    if path.startswith("gs://"):
-        return path
-    return f"gs://{Names(platform).bucket('models', region)}/{path}"
-
-
 def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
     """Return the arguments of a model's servers in one region."""
     model = platform.models[name]
     classes = class_names(platform, model.capacity, region)
     form = form_in(platform, model, region)
-    uri = weights_uri(platform, model, region)
+    uri = weights_uri(platform, model.weights, region)
     args = ModelServerArgs(
         compute_classes=classes,
         context_tokens=model.context,
+        engine=model.engine.value,
         form=form.value,
         longest_request_seconds=model.timeout_seconds,
         model=object_name(name),
@@ -103,6 +97,7 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         weight_bits=model.size.bits,
         weights=uri,
     )
+    set_engine(args, platform, model.settings, region)
     if model.adapters:
         args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
     if model.live_adapters is not None:

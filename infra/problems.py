@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gke_inference.engines import retired
 from infra.stack import Platform
 from infra.stack.fields import PATTERN_WORDS
 
@@ -123,7 +124,10 @@ def _is_scalar(text: str, wanted: str) -> bool:
 
 def _word(details: ErrorDetails, location: Sequence[str | int]) -> str:
     known = [str(word) for word in _schema_at(location).get("enum", ())]
-    return one_of(str(details["input"]), known)
+    value = str(details["input"])
+    if location[-1] == "engine" and value in retired():
+        return f"must be one of {', '.join(known)}, got {value!r}: {retired()[value]}"
+    return one_of(value, known)
 
 
 def _pattern(details: ErrorDetails, location: Sequence[str | int]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gke_inference.manifests import HARDENED_CONTAINER, Manifest
 from gke_inference.rungs import Rung
 from gke_inference.versions import image
-from workloads.engine_args import PORT
+from workloads.engine.spec import PORT
 
 ROLE_LABEL = "llm-d.ai/role"
 ROLES = ("decode", "prefill")

@@ -14,7 +14,7 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these costs
 """
 
 from gke_inference.manifests import Manifest
-from workloads.engine_args import COMMAND
+from workloads.engine.vllm import COMMAND
 from workloads.hardware import Hardware
 from workloads.pod_spec import (
     DRIVER_ENVIRONMENT,

@@ -18,7 +18,8 @@ hardware.
 import copy
 
 from gke_inference.manifests import Manifest, manifest
-from workloads.engine_args import COMMAND, PORT
+from workloads.engine.spec import PORT
+from workloads.engine.vllm import COMMAND
 from workloads.hardware import Hardware
 from workloads.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod, drain
 

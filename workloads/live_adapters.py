@@ -1,4 +1,4 @@
-"""LoRA adapters that are uploaded while a model serves: flags, volume and the loader's container.
+"""LoRA adapters that are uploaded while a model serves: room, volume and the loader's container.
 
 Why a loader beside each engine and not vLLM's own resolver: docs/adr/0008-live-adapters.md.
 """
@@ -19,6 +19,7 @@ LOADER_PORT = 8010
 _VOLUME = "live-adapters"
 _POLL_SECONDS = 2
 _CACHED_PER_SLOT = 4
+_IN_A_BATCH = 8
 _RUNTIME_LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 
@@ -36,26 +37,34 @@ class LiveAdapters:
         return f"{MOUNT}/{self.source.path}"
 
 
-def engine_args(live: LiveAdapters | None, given: int, rank: int, names: list[str]) -> list[str]:
-    """Returns the flags for adapters: those of the stack and those that are still to come.
+@dataclass(frozen=True)
+class Slots:
+    """Memory that an engine sets aside for adapters."""
+
+    in_batch: int
+    """Different adapters of one batch; 0: no adapters."""
+    cached: int
+    """Adapters in main memory."""
+    rank: int
+    """Largest rank."""
+
+
+def slots(live: LiveAdapters | None, given: int, rank: int) -> Slots:
+    """Returns the room for adapters: those of the stack and those that are still to come.
 
     Args:
         live: the folder, or None where all adapters are known.
-        given: how many adapters of the stack a batch may hold at once.
+        given: how many adapters the stack names.
         rank: largest rank of those.
-        names: `NAME=FOLDER` of those.
     """
-    if live is None and not names:
-        return []
-    slots = max(given, live.slots if live else 0)
-    cached = max(len(names), slots) if live is None else len(names) + _CACHED_PER_SLOT * slots
-    args = [
-        "--enable-lora",
-        f"--max-loras={slots}",
-        f"--max-cpu-loras={cached}",
-        f"--max-lora-rank={max(rank if names else 1, live.max_rank if live else 1)}",
-    ]
-    return [*args, "--lora-modules", *names] if names else args
+    if live is None and not given:
+        return Slots(0, 0, rank)
+    in_batch = max(min(given, _IN_A_BATCH), live.slots if live else 0)
+    return Slots(
+        cached=max(given, in_batch) if live is None else given + _CACHED_PER_SLOT * in_batch,
+        in_batch=in_batch,
+        rank=max(rank if given else 1, live.max_rank if live else 1),
+    )
 
 
 def with_live(files: Storage, live: LiveAdapters) -> Storage:

@@ -9,22 +9,24 @@ from typing import Any
 
 from gke_inference.manifests import Manifest, manifest
 from gke_inference.rungs import Rung
-from gke_inference.tracing import COLLECTOR, sampling_environment
+from gke_inference.tracing import sampling_environment
 from planner.memory import check_fit, weights_gib
-from workloads.disaggregation import ROLES, transfer_flag, unfit
-from workloads.disaggregation import port as engine_port
+from workloads.disaggregation import ROLES, unfit
 from workloads.dual_container import dual_container_pod
-from workloads.engine_args import Engine, vllm_args
+from workloads.engine.commands import arguments
+from workloads.engine.spec import Serving
+from workloads.engine_rules import refused, wanted_of
 from workloads.groups import group_of, group_pods_labels
 from workloads.hardware import Hardware, hardware
 from workloads.invariants import broken, broken_group
 from workloads.live_adapters import LOADER, RANKS, LiveAdapters, with_live
 from workloads.pod_spec import HARDWARE_LABEL, Pod, engine_pod
+from workloads.serving import draft_of, is_streamed, serving_of, within
 from workloads.weights import Storage, bucket_path, storage
 
 FORMS = ("dual-container", "paired", "single")
 SPANNING = ("engine", "ray")
-TASKS = ("embed", "generate")
+TASKS = ("embed", "generate", "image")
 _ROLLOUT_SECONDS = 3600
 
 
@@ -42,9 +44,15 @@ class ModelPlan:
     replicas: dict[str, int]
     """Initial replicas by kind; `any` in the dual-container form."""
     files: dict[str, Storage]
-    arguments: dict[str, list[str]]
+    serving: dict[str, Serving]
+    """What an engine serves, by kind of hardware."""
     spanning: dict[str, str]
     """For each kind that is a group of pods: how its engine spans hosts."""
+
+    @property
+    def arguments(self) -> dict[str, list[str]]:
+        """The engine's command line behind its program, by kind of hardware."""
+        return {kind: arguments(serving) for kind, serving in self.serving.items()}
 
     @property
     def deployments(self) -> dict[str, str]:
@@ -79,6 +87,8 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     """
     form = _form(args, rungs)
     task = _one_of("task", args.get("task", "generate"), TASKS)
+    if (problem := refused(wanted_of(args), rungs)) is not None:
+        raise ValueError(": ".join(problem))
     nodes = _nodes(args, form, rungs)
     weights = bucket_path(args["weights"], "weights")
     adapters = {
@@ -104,6 +114,8 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
             adapters,
             cache_bucket=args.get("cache_bucket"),
             claim=args.get("weights_claim"),
+            draft=draft_of(args),
+            is_streamed=is_streamed(args, kind),
             weights_gib=size_gib,
         )
         for kind in nodes
@@ -111,14 +123,6 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     if live is not None:
         files = {kind: with_live(each, live) for kind, each in files.items()}
     return ModelPlan(
-        arguments={
-            kind: vllm_args(
-                _engine(
-                    args, kind, nodes[kind], files[kind], served, task, spanning.get(kind), live
-                )
-            )
-            for kind in nodes
-        },
         files=files,
         form=form,
         model=args["model"],
@@ -126,7 +130,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         nodes=nodes,
         pod=Pod(
             environment=_sampling(args),
-            longest_request_seconds=_within(
+            longest_request_seconds=within(
                 "longest_request_seconds", args.get("longest_request_seconds", 300), 1, 3600
             ),
             live=live,
@@ -137,6 +141,10 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         ),
         replicas=_replicas(args, form, list(nodes)),
         served_names=(served, *adapters),
+        serving={
+            kind: serving_of(args, nodes[kind], files[kind], served, task, spanning.get(kind), live)
+            for kind in nodes
+        },
         spanning=spanning,
     )
 
@@ -257,7 +265,7 @@ def _live(args: Mapping[str, Any], form: str) -> LiveAdapters | None:
         )
     return LiveAdapters(
         max_rank=rank,
-        slots=_within("live_adapters.slots", given.get("slots", 8), 1, 64),
+        slots=within("live_adapters.slots", given.get("slots", 8), 1, 64),
         source=bucket_path(given["source"], "live_adapters.source"),
     )
 
@@ -328,58 +336,16 @@ def _spanning(args: Mapping[str, Any], nodes: dict[str, Hardware]) -> dict[str, 
     return dict.fromkeys(groups, given)
 
 
-def _engine(
-    args: Mapping[str, Any],
-    kind: str,
-    node: Hardware,
-    files: Storage,
-    served: str,
-    task: str,
-    spanning: str | None,
-    live: LiveAdapters | None,
-) -> Engine:
-    def number(name: str) -> int | None:
-        return None if args.get(name) is None else int(args[name])
-
-    return Engine(
-        adapter_rank=int(args.get("adapter_rank", 16)),
-        adapters=files.adapters,
-        block_size=number("block_size"),
-        collector=COLLECTOR if "trace_percent" in args else None,
-        context_tokens=_within("context_tokens", args["context_tokens"], 1, 10_000_000),
-        hosts=node.hosts,
-        kind=kind,
-        kv_cache_dtype=args.get("kv_cache_dtype"),
-        live=live,
-        kv_transfer=None if args.get("role") is None else transfer_flag(node.rungs[0].accelerator),
-        max_batch=number("max_batch"),
-        pipeline_parallel=node.pipeline_parallel,
-        port=engine_port(args.get("role")),
-        quantization=args.get("quantization"),
-        served_name=served,
-        source=files.source,
-        spanning=spanning,
-        task=task,
-        tensor_parallel=node.tensor_parallel,
-    )
-
-
 def _replicas(args: Mapping[str, Any], form: str, kinds: list[str]) -> dict[str, int]:
-    count = _within("replicas", args["replicas"], 0, 1000)
+    count = within("replicas", args["replicas"], 0, 1000)
     if form == "dual-container":
         return {"any": count}
     if len(kinds) == 1:
         return {kinds[0]: count}
-    standby = _within("standby_replicas", args.get("standby_replicas", 1), 0, 1000)
+    standby = within("standby_replicas", args.get("standby_replicas", 1), 0, 1000)
     # From zero the autoscaler starts only what it brought to zero itself (its condition
     # ScaledToZero): a Deployment that begins at zero would stay there.
     return {"tpu": count, "gpu": max(1, standby)}
-
-
-def _within(field: str, value: Any, low: int, high: int) -> int:
-    if not low <= int(value) <= high:
-        raise ValueError(f"{field}: must be {low} to {high}, got {value}")
-    return int(value)
 
 
 def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:

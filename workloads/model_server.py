@@ -6,7 +6,7 @@ import pulumi
 
 from gke_inference.manifests import register
 from gke_inference.rungs import RungArgs, checked_input
-from workloads.engine_args import PORT
+from workloads.engine.spec import PORT
 from workloads.model_plan import ModelPlan, deployments, disruption_budget, model_plan
 
 
@@ -19,6 +19,17 @@ class LiveAdaptersArgs(TypedDict):
     """Largest rank: 1, 8, 16 (default), 32, 64, 128, 256, 320 or 512; memory grows with it."""
     slots: NotRequired[int]
     """Adapters that one batch may hold, 1 to 64. Default 8."""
+
+
+class SpeculativeArgs(TypedDict):
+    """Speculative decoding: several tokens are guessed and checked in one step."""
+
+    method: str
+    """`ngram` repeats what followed the same words in the prompt; `draft` asks a smaller model."""
+    tokens: int
+    """Tokens guessed at a time, 1 to 16."""
+    weights: NotRequired[str]
+    """`gs://BUCKET/PATH` of the draft model; needed for `draft`, refused otherwise."""
 
 
 class ModelServerArgs(TypedDict):
@@ -50,6 +61,8 @@ class ModelServerArgs(TypedDict):
     """Tokens of a KV-cache block. Default: the engine's; the picker reads it from the engine."""
     cache_bucket: NotRequired[str]
     """Bucket for compiled TPU programs; required with a TPU rung. The account must write to it."""
+    engine: NotRequired[str]
+    """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     form: NotRequired[str]
     """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
     kv_cache_dtype: NotRequired[str]
@@ -60,6 +73,8 @@ class ModelServerArgs(TypedDict):
     """How long a pod that must go may finish what it answers. Default 300."""
     max_batch: NotRequired[int]
     """Most requests computed at once. Default: the engine's."""
+    prefix_caching: NotRequired[bool]
+    """Whether the KV cache of a prompt's beginning serves the next one. Default true."""
     quantization: NotRequired[str]
     """How the weights are quantized, such as `fp8`. Default: as the model says."""
     role: NotRequired[str]
@@ -70,11 +85,16 @@ class ModelServerArgs(TypedDict):
     spanning: NotRequired[str]
     """How a replica spans several hosts: `engine` (vLLM's own processes, default on GPU) or `ray`
     (the only one on TPU)."""
+    speculative: NotRequired[SpeculativeArgs]
+    """Speculative decoding. Default: none."""
     standby_replicas: NotRequired[int]
     """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need: one is
     there at first, until the autoscaler finds that nothing needs it."""
     task: NotRequired[str]
-    """`generate` (default) or `embed`."""
+    """`generate` (default), `embed` or `image`."""
+    tensor_parallel: NotRequired[int]
+    """Devices that one copy of the model is split over; with fewer than a replica has, it holds
+    several copies. Default: all of them."""
     trace_percent: NotRequired[float]
     """Share of requests, 0 to 100, whose spans go to the cluster's collector, where the caller has
     not decided. Default: no spans, and no flag for them."""
@@ -85,7 +105,7 @@ class ModelServerArgs(TypedDict):
 
 
 class ModelServer(pulumi.ComponentResource):
-    """vLLM Deployments for one model, in one of three forms.
+    """Deployments of one engine for one model, in one of three forms.
 
     - `paired`: a TPU Deployment and a GPU Deployment with one label. The first holds the replicas;
       the second keeps a few warm and, through its autoscaler, gets one more for each replica of the

@@ -9,7 +9,8 @@ from gke_inference.versions import image
 from workloads.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from workloads.disaggregation import environment as transfer_environment
 from workloads.disaggregation import port as engine_port
-from workloads.engine_args import COMMAND, PORT
+from workloads.engine.spec import PORT
+from workloads.engine.vllm import COMMAND
 from workloads.hardware import Hardware
 from workloads.live_adapters import LiveAdapters, loader_container
 from workloads.weights import Storage

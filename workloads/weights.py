@@ -1,7 +1,7 @@
 """Where a model server reads its weights and adapters, and where it keeps compiled programs.
 
-- GPU: weights are streamed from the bucket into device memory; no volume, no disk.
-- TPU: weights are read through GCS FUSE with a file cache in memory and parallel downloads.
+- An engine that can (vLLM on GPU) streams them from the bucket into device memory; no volume.
+- Others read them through GCS FUSE with a file cache in memory and parallel downloads.
 - Adapters are folders of a bucket, so they come through GCS FUSE on both.
 - A claim (Hyperdisk ML) replaces the bucket for the weights.
 - TPU programs are compiled for minutes; a writable FUSE mount keeps them for the next start.
@@ -54,6 +54,8 @@ class Storage:
     mounts: list[Manifest]
     environment: dict[str, str]
     annotations: dict[str, str]
+    draft: str | None = None
+    """Where the draft model of speculative decoding is, as `source`."""
 
     def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
         """Returns the same with one bucket more."""
@@ -87,6 +89,8 @@ def storage(
     cache_bucket: str | None,
     claim: str | None,
     weights_gib: float,
+    is_streamed: bool,
+    draft: BucketPath | None = None,
 ) -> Storage:
     """Returns volumes, mounts and environment of one engine.
 
@@ -100,10 +104,12 @@ def storage(
         )
     volumes: list[Manifest] = []
     mounts: list[Manifest] = []
-    is_mounted = kind == "tpu" and claim is None
+    is_mounted = not is_streamed and claim is None
     read = {entry.bucket for entry in adapters.values()}
     if is_mounted:
         read.add(weights.bucket)
+    if draft is not None and not is_streamed:
+        read.add(draft.bucket)
     for bucket in sorted(read):
         volumes.append(fuse_volume(f"bucket-{fingerprint(bucket)[:8]}", bucket))
         mounts.append({"mountPath": f"{BUCKETS}/{bucket}", "name": volumes[-1]["name"]})
@@ -125,6 +131,7 @@ def storage(
     return Storage(
         adapters={name: entry.mounted for name, entry in adapters.items()},
         annotations=dict(POD_ANNOTATIONS) if _has_bucket(volumes) else {},
+        draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
         environment=environment,
         mounts=mounts,
         source=_source(is_mounted, claim, weights),

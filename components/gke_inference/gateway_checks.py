@@ -14,7 +14,7 @@ GATEWAY_CLASSES = {
     "internal": "gke-l7-rilb",
 }
 FAILURE_MODES = {"closed": "FailClose", "open": "FailOpen"}
-_TASKS = ("embed", "generate")
+_TASKS = ("embed", "generate", "image")
 _MAX_TIMEOUT_SECONDS = 3600
 _HTTPS_PORT = 443
 _HTTP_PORT = 80

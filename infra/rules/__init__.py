@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from infra.problems import Problem
 from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
+from infra.rules.engines import check_engines
 from infra.rules.gateway import check_gateway
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
@@ -19,6 +20,7 @@ _CHECKS = (
     check_regions,
     check_capacity,
     check_models,
+    check_engines,
     check_disaggregation,
     check_gateway,
     check_monitoring,

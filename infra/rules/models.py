@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
 from infra.problems import Problem, join, one_of
-from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Spanning, Task
+from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Spanning
 from planner.memory import check_fit, weights_gib
 
 
@@ -23,9 +23,6 @@ def check_models(platform: Platform) -> Iterator[Problem]:
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
         yield from _check_live_adapters(name, model)
-        if model.adapters and model.task is Task.EMBED:
-            where = join("models", name, "adapters")
-            yield Problem(where, f"must be left out where task is embed, got {len(model.adapters)}")
     yield from _check_served_names(platform)
 
 
@@ -33,8 +30,6 @@ def _check_live_adapters(name: str, model: Model) -> Iterator[Problem]:
     if model.live_adapters is None:
         return
     where = join("models", name, "live_adapters")
-    if model.task is Task.EMBED:
-        yield Problem(where, "must be left out where task is embed")
     if model.canary is not None:
         yield Problem(where, "must be left out while there is a canary: one version at a time")
     if model.disaggregated is not None:

@@ -1,11 +1,18 @@
 """The typed form of one stack file: what a user may write under `gke-inference:platform`."""
 
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
+from infra.stack.engines import (
+    Engine,
+    EngineSettings,
+    Guess,
+    KvCacheDtype,
+    Quantization,
+    Speculative,
+)
 from infra.stack.gateway import Exposure, Gateway
 from infra.stack.models import (
     Canary,
     Disk,
-    Engine,
     Form,
     Model,
     Replicas,
@@ -38,16 +45,20 @@ __all__ = [
     "Day",
     "Disk",
     "Engine",
+    "EngineSettings",
     "Exposure",
     "Form",
     "Gateway",
+    "Guess",
     "ImageCache",
+    "KvCacheDtype",
     "Maintenance",
     "Model",
     "Monitoring",
     "NodePools",
     "Platform",
     "Provisioning",
+    "Quantization",
     "Ranges",
     "Receiver",
     "ReceiverKind",
@@ -59,6 +70,7 @@ __all__ = [
     "Size",
     "Slo",
     "Spanning",
+    "Speculative",
     "Storage",
     "SystemPool",
     "Task",

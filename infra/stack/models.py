@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from infra.stack.disaggregation import Disaggregated
+from infra.stack.engines import Engine, EngineSettings
 from infra.stack.fields import (
     AdapterFolder,
     ModelName,
@@ -16,12 +17,6 @@ from infra.stack.fields import (
     Weights,
     Zone,
 )
-
-
-class Engine(StrEnum):
-    """The servers a model can run in."""
-
-    VLLM = "vllm"
 
 
 class Form(StrEnum):
@@ -44,6 +39,7 @@ class Task(StrEnum):
 
     GENERATE = "generate"
     EMBED = "embed"
+    IMAGE = "image"
 
 
 class Replicas(StackModel):
@@ -145,6 +141,8 @@ class Model(StackModel):
     """Longest prompt and answer together, in tokens."""
     engine: Engine = Engine.VLLM
     """Server the model runs in."""
+    settings: EngineSettings = EngineSettings()
+    """How the engine computes."""
     task: Task = Task.GENERATE
     """What it answers with: tokens or embeddings."""
     form: Form | None = None

@@ -8,6 +8,7 @@ import pulumi
 import pytest
 
 from infra import assemble, assemble_models
+from infra.assemble_engine import weights_uri
 from infra.exports import described, endpoint, exports, placements
 from infra.load import parse, read
 from infra.names import Names, object_name
@@ -30,7 +31,7 @@ def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
 def test_weights_of_the_platform_are_read_in_the_region_of_the_replica() -> None:
     prod = read("prod")
     model = prod.models[MODEL]
-    assert assemble_models.weights_uri(prod, model, "europe-west4") == (
+    assert weights_uri(prod, model.weights, "europe-west4") == (
         "gs://acme-prod-models-europe-west4/llama-3.1-8b"
     )
 

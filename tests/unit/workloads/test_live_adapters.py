@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused(recorder, gpu_only, live, message):
 
 def test_embeddings_and_the_dual_form_have_none(recorder, gpu_only, dual):
     plain = {key: value for key, value in gpu_only.items() if key != "adapters"}
-    with pytest.raises(pulumi.InputPropertyError, match="task 'embed'"):
+    with pytest.raises(pulumi.InputPropertyError, match="task is embed"):
         build(recorder, {**plain, "task": "embed", "live_adapters": LIVE})
     with pytest.raises(pulumi.InputPropertyError, match="dual-container"):
         build(recorder, {**dual, "live_adapters": LIVE})

@@ -8,7 +8,7 @@ WEIGHTS = bucket_path("gs://acme-models/llama", "weights")
 def files(kind, **changes):
     values = {"cache_bucket": "acme-caches", "claim": None, "weights_gib": 15.0, **changes}
     adapters = values.pop("adapters", {})
-    return storage(kind, "llama", WEIGHTS, adapters, **values)
+    return storage(kind, "llama", WEIGHTS, adapters, is_streamed=kind == "gpu", **values)
 
 
 def test_a_gpu_server_needs_no_volume_for_its_weights():

@@ -1,0 +1,147 @@
+"""The engines a model can run in: what they export, and what they can do where.
+
+Everything is read from data/engines.yaml, which carries its sources and its date; nothing else in
+this repository repeats those facts. Names are the user's words (`vllm`, `sglang`).
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_FILE = Path(__file__).parent / "data" / "engines.yaml"
+_LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative", "tasks")
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Names of what an engine exports; a label is written in braces, as the picker takes it."""
+
+    path: str
+    queue: str
+    """Requests that wait."""
+    running: str
+    """Requests in the batch."""
+    source: str
+    kv_cache: str | None = None
+    """Use of the KV cache, 0 to 1; `None` where the engine does not say."""
+    adapters: str | None = None
+    """Adapters of requests; `None` where the engine does not say."""
+    cache_info: str | None = None
+    """Block size and blocks of the KV cache; `None` where the engine does not say."""
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What an engine can do on one kind of hardware; lists hold the words that it takes."""
+
+    image: str
+    """Image of the lock, by name."""
+    adapters: bool
+    block_size: tuple[int, ...]
+    data_parallel: bool
+    """Whether one server can hold the model several times, each on a part of its devices."""
+    disaggregated: bool
+    kv_cache_dtype: tuple[str, ...]
+    live_adapters: bool
+    max_batch: bool
+    """Whether the batch has a bound of its own to set."""
+    multi_host: bool
+    prefix_caching: bool
+    """Whether prefix caching is this engine's to switch."""
+    quantization: tuple[str, ...]
+    speculative: tuple[str, ...]
+    streamed: bool
+    """Whether it reads weights from a bucket by itself."""
+    tasks: tuple[str, ...]
+    traces: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class EngineFacts:
+    """One engine."""
+
+    name: str
+    title: str
+    status: str
+    """`maintained`, or `maintenance` where upstream adds nothing any more."""
+    health_path: str
+    metrics: Metrics
+    hardware: dict[str, Abilities]
+    """By kind: `tpu`, `gpu`."""
+    narrower: dict[str, Abilities]
+    """By accelerator, where one can less than its kind."""
+
+    def abilities(self, kind: str, accelerator: str) -> Abilities | None:
+        """Returns what the engine can do on an accelerator; `None` where it does not run there.
+
+        Args:
+            kind: `tpu` or `gpu`.
+            accelerator: the user's word for it, such as `tpu-v5e`.
+        """
+        return self.narrower.get(accelerator, self.hardware.get(kind))
+
+
+def engine(name: str) -> EngineFacts:
+    """Returns one engine by the user's word for it, such as `vllm`.
+
+    Raises:
+        ValueError: There is none of that name, or it is retired; the message says why.
+    """
+    entries = _engines()
+    if name in entries:
+        return entries[name]
+    if name in retired():
+        raise ValueError(f"must be one of {', '.join(entries)}, got {name!r}: {retired()[name]}")
+    raise ValueError(f"must be one of {', '.join(entries)}, got {name!r}")
+
+
+def engine_names() -> tuple[str, ...]:
+    """Returns every name `engine` knows, in the table's order."""
+    return tuple(_engines())
+
+
+def retired() -> dict[str, str]:
+    """Returns the words that are refused, each with the reason."""
+    return {name: str(entry["reason"]) for name, entry in _document()["retired"].items()}
+
+
+def date() -> str:
+    """Returns the day on which the table was compared with its sources."""
+    return str(_document()["date"])
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def _engines() -> dict[str, EngineFacts]:
+    return {name: _facts(name, entry) for name, entry in _document()["engines"].items()}
+
+
+def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
+    hardware: dict[str, Abilities] = {}
+    narrower: dict[str, Abilities] = {}
+    for kind, fields in entry["hardware"].items():
+        own = {key: value for key, value in fields.items() if key != "narrower"}
+        hardware[kind] = Abilities(**_tuples(own))
+        for accelerator, less in fields.get("narrower", {}).items():
+            narrower[accelerator] = replace(hardware[kind], **_tuples(less))
+    return EngineFacts(
+        hardware=hardware,
+        health_path=entry["health_path"],
+        metrics=Metrics(**entry["metrics"]),
+        name=name,
+        narrower=narrower,
+        status=entry["status"],
+        title=entry["title"],
+    )
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if key in _LISTS else value for key, value in fields.items()}

@@ -1,0 +1,49 @@
+"""The command line of an engine, from what it serves: the one place where flags are written."""
+
+from collections.abc import Callable
+
+from . import diffusion, sglang, tgi, triton, vllm
+from .spec import Serving, SpecError
+
+_ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Serving], list[str]]]] = {
+    "diffusion": (diffusion.COMMAND, diffusion.arguments),
+    "sglang": (sglang.COMMAND, sglang.arguments),
+    "tgi": (tgi.COMMAND, tgi.arguments),
+    "triton": (triton.COMMAND, triton.arguments),
+    "vllm": (vllm.COMMAND, vllm.arguments),
+}
+ENGINES = tuple(sorted(_ENGINES))
+"""Words of the stack."""
+
+
+def command(serving: Serving) -> list[str]:
+    """Return the program of an engine with its arguments.
+
+    Raises:
+        SpecError: There is no such engine.
+    """
+    return [*program(serving.engine), *arguments(serving)]
+
+
+def program(engine: str) -> tuple[str, ...]:
+    """Return the words that start an engine, without arguments.
+
+    Raises:
+        SpecError: There is no such engine.
+    """
+    return _entry(engine)[0]
+
+
+def arguments(serving: Serving) -> list[str]:
+    """Return the arguments of an engine.
+
+    Raises:
+        SpecError: There is no such engine.
+    """
+    return _entry(serving.engine)[1](serving)
+
+
+def _entry(engine: str) -> tuple[tuple[str, ...], Callable[[Serving], list[str]]]:
+    if engine not in _ENGINES:
+        raise SpecError(f"engine: must be one of {', '.join(ENGINES)}, got {engine!r}")
+    return _ENGINES[engine]

@@ -1,0 +1,25 @@
+"""Triton's OpenAI front end over TensorRT-LLM.
+
+The weights are a Triton model repository: an engine that was built for one accelerator, or the
+PyTorch backend's `model.yaml`. What is fixed in it (parallelism, number formats, batch) is no flag.
+Flags: triton-inference-server/server `python/openai/openai_frontend/main.py` at e1db8a6.
+"""
+
+from .spec import Serving
+
+COMMAND = ("python3", "/opt/tritonserver/python/openai/openai_frontend/main.py")
+
+TOKENIZER = "tokenizer"
+"""Folder beside the models of the repository."""
+
+
+def arguments(serving: Serving) -> list[str]:
+    """Return the arguments behind `COMMAND`."""
+    folder = serving.source.rstrip("/")
+    return [
+        f"--model-repository={folder}/models",
+        f"--tokenizer={folder}/{TOKENIZER}",
+        "--backend=tensorrtllm",
+        "--host=0.0.0.0",
+        f"--openai-port={serving.port}",
+    ]
