@@ -1,0 +1,98 @@
+import pytest
+
+from workloads.diffusion.config import from_dict
+from workloads.diffusion.protocol import ApiError, parse
+
+SETTINGS = from_dict(
+    {
+        "model": "flux",
+        "folder": "/weights",
+        "adapters": {"comic": "/comic"},
+        "max_candidates": 4,
+        "sizes": ["1024x1024", "512x768"],
+        "steps": 4,
+    }
+)
+
+
+def test_what_a_request_does_not_say_is_the_servers_setting():
+    asked = parse({"prompt": "a red bicycle"}, SETTINGS)
+    assert (asked.model, asked.adapter, asked.count, asked.steps) == ("flux", None, 1, 4)
+    assert (asked.width, asked.height, asked.format) == (1024, 1024, "png")
+
+
+def test_two_requests_without_a_seed_do_not_draw_the_same_picture():
+    seeds = {parse({"prompt": "x"}, SETTINGS).seed for _ in range(8)}
+    assert len(seeds) > 1
+
+
+def test_everything_a_request_may_say_is_taken():
+    body = {
+        "guidance_scale": 2,
+        "model": "comic",
+        "n": 4,
+        "num_inference_steps": 8,
+        "output_format": "jpeg",
+        "prompt": "x",
+        "response_format": "b64_json",
+        "seed": 5,
+        "size": "512x768",
+        "user": "me",
+    }
+    asked = parse(body, SETTINGS)
+    assert (asked.model, asked.adapter, asked.count, asked.steps) == ("comic", "comic", 4, 8)
+    assert (asked.width, asked.height, asked.format) == (512, 768, "jpeg")
+    assert (asked.seed, asked.guidance) == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field", "words"),
+    [
+        ([], 400, None, "JSON object"),
+        ({}, 400, "prompt", "not empty"),
+        ({"prompt": "  "}, 400, "prompt", "not empty"),
+        ({"prompt": "x" * 32_001}, 400, "prompt", "at most 32000"),
+        ({"prompt": "x", "model": "gpt-9"}, 404, "model", "'gpt-9' does not exist"),
+        ({"prompt": "x", "n": 5}, 400, "n", "from 1 to 4"),
+        ({"prompt": "x", "n": True}, 400, "n", "a whole number"),
+        ({"prompt": "x", "n": 1.5}, 400, "n", "a whole number"),
+        ({"prompt": "x", "size": "512x512"}, 400, "size", "1024x1024, 512x768"),
+        ({"prompt": "x", "response_format": "url"}, 400, "response_format", "b64_json"),
+        ({"prompt": "x", "output_format": "gif"}, 400, "output_format", "png, jpeg"),
+        ({"prompt": "x", "num_inference_steps": 0}, 400, "num_inference_steps", "from 1 to 100"),
+        ({"prompt": "x", "guidance_scale": "3"}, 400, "guidance_scale", "a number"),
+        ({"prompt": "x", "seed": -1}, 400, "seed", "from 0"),
+        ({"prompt": "x", "stream": True}, 400, "stream", "no such field"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, words):
+    with pytest.raises(ApiError) as refused:
+        parse(body, SETTINGS)
+    assert refused.value.status == status
+    error = refused.value.body()["error"]
+    assert (error["param"], error["type"]) == (field, "invalid_request_error")
+    assert words in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"folder": "/w"}, "model: must be set"),
+        ({"model": "m"}, "folder: must be set"),
+        ({"model": "m", "folder": "/w", "chips": 4}, "chips: no such setting"),
+        ({"model": "m", "folder": "/w", "workers": 0}, "workers: must be at least 1, got 0"),
+        ({"model": "m", "folder": "/w", "sizes": ["big"]}, "sizes: must be WIDTHxHEIGHT"),
+        ({"model": "m", "folder": "/w", "sizes": []}, "sizes: must have at least one"),
+        ({"model": "m", "folder": "/w", "platform": "gpu"}, "platform: must be cpu or tpu"),
+        ({"model": "m", "folder": "/w", "adapters": {"m": "/a"}}, "must not have the model's"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        from_dict(given)
+
+
+def test_batches_are_compiled_for_powers_of_two_and_the_largest():
+    six = from_dict({"model": "m", "folder": "/w", "max_batch": 6})
+    assert six.batches == (1, 2, 4, 6)
+    assert [six.padded(count) for count in range(1, 7)] == [1, 2, 4, 4, 6, 6]

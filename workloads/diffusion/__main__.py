@@ -1,0 +1,69 @@
+"""`python -m diffusion`: serve, make a tiny pipeline, compile ahead of time."""
+
+import argparse
+import importlib
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from . import config
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(prog="diffusion", description="Flux-family pictures on XLA.")
+    commands = top.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="serve OpenAI's images API")
+    serve.add_argument("--config", type=Path, required=True, help="JSON file of settings")
+    serve.add_argument("--host", help="address to listen on, in place of the file's")
+    serve.add_argument("--port", type=int, help="port, in place of the file's")
+    worker = commands.add_parser("worker", help="one chip of a server, which starts it")
+    worker.add_argument("--settings", required=True)
+    worker.add_argument("--number", type=int, required=True)
+    tiny = commands.add_parser("tiny", help="write a pipeline of random numbers, to try things")
+    tiny.add_argument("folder", type=Path)
+    tiny.add_argument("--adapter", action="append", default=[], help="also a LoRA of this name")
+    ahead = commands.add_parser("compile", help="compile every program ahead of time")
+    ahead.add_argument("--config", type=Path, required=True, help="JSON file of settings")
+    ahead.add_argument("--chip", default="v6e", help="v6e, v5e, or cpu for this machine")
+    ahead.add_argument("--out", type=Path, required=True, help="folder of the programs")
+    ahead.add_argument("--rank", type=int, action="append", default=[], help="of adapters, too")
+    return top
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; return its exit status. What needs JAX is imported only where it runs."""
+    given = parser().parse_args(argv)
+    try:
+        return _run(given)
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+
+
+def _run(given: argparse.Namespace) -> int:
+    if given.command == "serve":
+        from . import server  # noqa: PLC0415
+
+        settings = config.read(given.config)
+        over = {"host": given.host, "port": given.port}
+        changed = {name: value for name, value in over.items() if value is not None}
+        server.main(replace(settings, **changed))
+    elif given.command == "worker":
+        from . import worker  # noqa: PLC0415
+
+        worker.main(config.from_dict(json.loads(given.settings)))
+    elif given.command == "tiny":
+        tiny = importlib.import_module(".xla.tiny", __package__)
+        tiny.write_pipeline(given.folder)
+        for number, name in enumerate(given.adapter, 1):
+            tiny.write_adapter(given.folder / "adapters" / name, seed=number)
+    else:
+        ahead = importlib.import_module(".xla.ahead", __package__)
+        ahead.compile_all(config.read(given.config), given.chip, given.out, given.rank)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""What a server counts, for Prometheus. A unit of work is a picture, not a request."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from .work import STAGES
+
+WAITING = "diffusion_pictures_waiting"
+RUNNING = "diffusion_pictures_running"
+_SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2, 3, 5, 8, 12, 20, 30, 60, 120, 300)
+_STAGE_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30)
+OUTCOMES = ("cancelled", "drawn", "failed", "refused", "timed_out")
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self) -> None:
+        registry = CollectorRegistry()
+        self._registry = registry
+        self.waiting = Gauge(WAITING, "Pictures that wait for a chip.", registry=registry)
+        self.running = Gauge(RUNNING, "Pictures that are being drawn.", registry=registry)
+        self.queue_limit = Gauge(
+            "diffusion_queue_limit", "Pictures that may wait.", registry=registry
+        )
+        self.workers = Gauge(
+            "diffusion_workers", "Processes by state, one a chip.", ["state"], registry=registry
+        )
+        self.images = Counter(
+            "diffusion_images", "Pictures by what became of them.", ["outcome"], registry=registry
+        )
+        self.requests = Counter(
+            "diffusion_requests", "Requests by HTTP status.", ["code"], registry=registry
+        )
+        self.request_seconds = Histogram(
+            "diffusion_request_seconds",
+            "From the request to its whole answer.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.queue_seconds = Histogram(
+            "diffusion_queue_seconds",
+            "What a picture waits for a chip.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.stage_seconds = Histogram(
+            "diffusion_stage_seconds",
+            "One pass of a batch through a stage; a denoising step is one pass.",
+            ["stage"],
+            buckets=_STAGE_SECONDS,
+            registry=registry,
+        )
+        self.batch_pictures = Histogram(
+            "diffusion_batch_pictures",
+            "Pictures that were drawn together.",
+            buckets=(1, 2, 3, 4, 6, 8, 16),
+            registry=registry,
+        )
+        for stage in STAGES:
+            self.stage_seconds.labels(stage)
+        for outcome in OUTCOMES:
+            self.images.labels(outcome)
+
+    def page(self) -> bytes:
+        """Return what `/metrics` shows."""
+        return generate_latest(self._registry)

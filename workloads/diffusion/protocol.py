@@ -1,0 +1,204 @@
+"""OpenAI's images API: what a client may ask, and how it is told no.
+
+`POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`,
+`output_format` and `user` as OpenAI documents them. Beyond that: `seed`, `num_inference_steps` and
+`guidance_scale`. Pictures are returned as `b64_json` only: a server has no place to keep files.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .config import SAFE_STEPS, Settings
+
+LONGEST_PROMPT = 32_000
+_FORMATS = ("png", "jpeg")
+_ACCEPTED = frozenset(
+    {
+        "guidance_scale",
+        "model",
+        "n",
+        "num_inference_steps",
+        "output_format",
+        "prompt",
+        "response_format",
+        "seed",
+        "size",
+        "user",
+    }
+)
+_LARGEST_SEED = 2**32 - 1
+
+
+class ApiError(Exception):
+    """A refusal in OpenAI's shape."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.retry_after = retry_after
+        """Seconds until it is worth trying again."""
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON body."""
+        kind = "invalid_request_error" if self.status < 500 and self.status != 429 else "api_error"
+        kind = "rate_limit_error" if self.status == 429 else kind
+        fields = {"code": self.code, "message": str(self), "param": self.param, "type": kind}
+        return {"error": fields}
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """A checked request."""
+
+    prompt: str
+    model: str
+    adapter: str | None
+    count: int
+    width: int
+    height: int
+    steps: int
+    guidance: float
+    seed: int
+    """Of the first picture; each further one has the next number."""
+    format: str
+
+
+def parse(body: Any, settings: Settings) -> ImageRequest:
+    """Return the request of a JSON body.
+
+    Raises:
+        ApiError: it asks for what this server cannot do; 404 for an unknown model.
+    """
+    if not isinstance(body, dict):
+        raise ApiError(400, "the body must be a JSON object")
+    given: dict[str, Any] = body  # pyright: ignore[reportUnknownVariableType]
+    for name, value in given.items():
+        if name not in _ACCEPTED and value is not None:
+            raise ApiError(400, f"{name}: this server has no such field", param=name)
+    model = _text(given, "model", settings.model)
+    if model != settings.model and model not in settings.adapters:
+        message = f"The model {model!r} does not exist"
+        raise ApiError(404, message, param="model", code="model_not_found")
+    if _text(given, "response_format", "b64_json") != "b64_json":
+        raise ApiError(
+            400, "response_format: must be b64_json: files are not kept", param="response_format"
+        )
+    width, height = _size(_text(given, "size", "auto"), settings)
+    return ImageRequest(
+        adapter=model if model in settings.adapters else None,
+        count=_whole(given, "n", 1, 1, settings.max_candidates),
+        format=_one_of(_text(given, "output_format", "png"), "output_format", _FORMATS),
+        guidance=_number(given, "guidance_scale", settings.guidance, 0.0, 100.0),
+        height=height,
+        model=model,
+        prompt=_prompt(given),
+        seed=_whole(given, "seed", secrets.randbelow(_LARGEST_SEED), 0, _LARGEST_SEED),
+        steps=_whole(given, "num_inference_steps", settings.steps, 1, SAFE_STEPS),
+        width=width,
+    )
+
+
+def answer(request: ImageRequest, images: list[str], created: int) -> dict[str, Any]:
+    """Return the body of a finished request; each picture says its seed."""
+    seeds = (_seed(request.seed, at) for at in range(request.count))
+    data = [{"b64_json": image, "seed": seed} for image, seed in zip(images, seeds, strict=True)]
+    return {
+        "created": created,
+        "data": data,
+        "model": request.model,
+        "output_format": request.format,
+        "size": f"{request.width}x{request.height}",
+    }
+
+
+def seeds(request: ImageRequest) -> list[int]:
+    """Return the seed of each picture of a request."""
+    return [_seed(request.seed, at) for at in range(request.count)]
+
+
+def model_list(settings: Settings) -> dict[str, Any]:
+    """Return the body of `GET /v1/models`: the model, then its adapters."""
+    entries: list[dict[str, Any]] = []
+    for name in (settings.model, *sorted(settings.adapters)):
+        entry = {"created": 0, "id": name, "object": "model", "owned_by": "gke-inference"}
+        entries.append(entry if name == settings.model else {**entry, "parent": settings.model})
+    return {"data": entries, "object": "list"}
+
+
+def _seed(first: int, at: int) -> int:
+    return (first + at) % (_LARGEST_SEED + 1)
+
+
+def _prompt(given: dict[str, Any]) -> str:
+    prompt = given.get("prompt")
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise ApiError(400, "prompt: must be a text that is not empty", param="prompt")
+    if len(prompt) > LONGEST_PROMPT:
+        raise ApiError(
+            400,
+            f"prompt: must have at most {LONGEST_PROMPT} characters, got {len(prompt)}",
+            param="prompt",
+        )
+    return prompt
+
+
+def _size(size: str, settings: Settings) -> tuple[int, int]:
+    if size == "auto":
+        return settings.sizes[0]
+    known = {f"{width}x{height}": (width, height) for width, height in settings.sizes}
+    if size not in known:
+        raise ApiError(400, f"size: must be one of {', '.join(known)}, got {size!r}", param="size")
+    return known[size]
+
+
+def _text(given: dict[str, Any], name: str, default: str) -> str:
+    value = given.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise ApiError(400, f"{name}: must be a text, got {value!r}", param=name)
+    return value
+
+
+def _one_of(value: str, name: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        message = f"{name}: must be one of {', '.join(allowed)}, got {value!r}"
+        raise ApiError(400, message, param=name)
+    return value
+
+
+def _whole(given: dict[str, Any], name: str, default: int, low: int, high: int) -> int:
+    def is_whole(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    value = default if given.get(name) is None else given[name]
+    return _checked(name, value, low, high, is_whole, "a whole number")
+
+
+def _number(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
+    value = default if given.get(name) is None else given[name]
+    return _checked(name, value, low, high, is_number, "a number")
+
+
+def _checked(
+    name: str, value: Any, low: float, high: float, fits: Callable[[Any], bool], what: str
+) -> Any:
+    if not fits(value) or not low <= value <= high:
+        message = f"{name}: must be {what} from {low:g} to {high:g}, got {value!r}"
+        raise ApiError(400, message, param=name)
+    return value

@@ -1,0 +1,159 @@
+"""The HTTP side: OpenAI's images API, health and metrics."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+import time
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from . import logs
+from .config import Settings
+from .metrics import Metrics
+from .protocol import ApiError, answer, model_list, parse
+from .service import Service
+
+_LARGEST_BODY = 1_000_000
+_SERVICE = web.AppKey("service", Service)
+
+
+def application(settings: Settings) -> web.Application:
+    """Return the application; its workers start with it."""
+    metrics = Metrics()
+    app = web.Application(client_max_size=_LARGEST_BODY, middlewares=[_errors(metrics)])
+
+    async def start(app: web.Application) -> None:
+        app[_SERVICE] = Service(settings, metrics)
+        app[_SERVICE].start()
+
+    async def generate(request: web.Request) -> web.StreamResponse:
+        return await _generate(request, settings, metrics)
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=metrics.page(), headers={"Content-Type": "text/plain"})
+
+    async def models(_: web.Request) -> web.StreamResponse:
+        return web.json_response(model_list(settings))
+
+    app.on_startup.append(start)
+    app.router.add_get("/health", _health)
+    app.router.add_get("/live", _live)
+    app.router.add_get("/metrics", page)
+    app.router.add_get("/v1/models", models)
+    app.router.add_post("/v1/images/generations", generate)
+    return app
+
+
+async def _generate(
+    request: web.Request, settings: Settings, metrics: Metrics
+) -> web.StreamResponse:
+    trace = logs.trace_of(request.headers.get("traceparent"))
+    begun = time.monotonic()
+    try:
+        body = await request.json()
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}") from error
+    asked = parse(body, settings)
+    outcome = "failed"
+    try:
+        images = await request.app[_SERVICE].draw(asked, trace)
+        outcome = "drawn"
+    except asyncio.CancelledError:
+        outcome = "cancelled"
+        raise
+    finally:
+        seconds = time.monotonic() - begun
+        metrics.request_seconds.observe(seconds)
+        logs.say(
+            logging.INFO,
+            f"{asked.count} of {asked.width}x{asked.height}: {outcome}",
+            model=asked.model,
+            outcome=outcome,
+            seconds=round(seconds, 3),
+            seed=asked.seed,
+            steps=asked.steps,
+            trace_id=trace,
+        )
+    return web.json_response(answer(asked, images, int(time.time())))
+
+
+async def _health(request: web.Request) -> web.StreamResponse:
+    """Say 200 only where requests are taken; a probe of readiness and start asks this."""
+    state, workers = request.app[_SERVICE].health()
+    status = 200 if state == "ready" else 503
+    return web.json_response({"status": state, "workers": workers}, status=status)
+
+
+async def _live(request: web.Request) -> web.StreamResponse:
+    """Say 503 only where nothing but a new process helps; a probe of liveness asks this."""
+    state, _ = request.app[_SERVICE].health()
+    return web.json_response({"status": state}, status=503 if state == "broken" else 200)
+
+
+def _errors(metrics: Metrics) -> Middleware:
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer errors in OpenAI's shape, and count answers."""
+        response = await _answered(request, handler)
+        if request.path.startswith("/v1/images"):
+            metrics.requests.labels(str(response.status)).inc()
+        return response
+
+    return middleware
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except ApiError as error:
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        return web.json_response(error.body(), status=error.status, headers=headers)
+    except web.HTTPException as error:
+        refused = ApiError(error.status, error.reason)
+        return web.json_response(refused.body(), status=error.status)
+    except Exception:  # noqa: BLE001 - whatever it is, the client gets an error it can read
+        logs.log.exception("a request failed")
+        failed = ApiError(500, "the server failed", code="internal_error")
+        return web.json_response(failed.body(), status=500)
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what is there."""
+    logs.set_up(sys.stdout)
+    app = application(settings)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    site = web.TCPSite(runner, settings.host, settings.port)
+    await site.start()
+    logs.say(logging.INFO, "listening", **_summary(settings))
+    asked_to_end = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, asked_to_end.set)
+    await asked_to_end.wait()
+    await app[_SERVICE].drain()
+    with contextlib.suppress(TimeoutError):
+        await runner.cleanup()
+
+
+def _summary(settings: Settings) -> dict[str, object]:
+    sizes = [f"{width}x{height}" for width, height in settings.sizes]
+    return {
+        "model": settings.model,
+        "adapters": sorted(settings.adapters),
+        "port": settings.port,
+        "sizes": sizes,
+        "workers": settings.workers,
+    }
+
+
+def main(settings: Settings) -> None:
+    """Run the server."""
+    try:
+        asyncio.run(serve(settings))
+    except OSError as error:  # such as a port that is taken
+        sys.stderr.write(json.dumps({"severity": "ERROR", "message": str(error)}) + "\n")
+        sys.exit(2)

@@ -1,0 +1,182 @@
+"""The queue in front of the chips: takes requests, hands out pictures, gives up, drains."""
+
+import asyncio
+import logging
+import math
+import time
+
+from . import logs
+from .batching import Picture, Queue
+from .config import Settings
+from .metrics import Metrics
+from .protocol import ApiError, ImageRequest, seeds
+from .workers import Lost, Refused, State, Worker
+
+_SMOOTHING = 0.2
+
+
+class Service:
+    """One server's queue and workers.
+
+    Args:
+        settings: of the server.
+        metrics: that it counts in.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._queue = Queue()
+        self._workers = [
+            Worker(settings, number, self._changed, self._timed)
+            for number in range(settings.workers)
+        ]
+        self._seconds_a_picture = 1.0
+        self._idle = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_draining = False
+        metrics.queue_limit.set(settings.queue_limit)
+
+    def start(self) -> None:
+        """Start the workers."""
+        for worker in self._workers:
+            worker.start()
+        self._changed()
+
+    def health(self) -> tuple[str, dict[str, str]]:
+        """Return `starting`, `ready`, `draining` or `broken`, and what each worker is at."""
+        stages = {str(worker.number): worker.stage for worker in self._workers}
+        states = [worker.state for worker in self._workers]
+        if all(state is State.BROKEN for state in states):
+            return "broken", stages
+        if self.is_draining:
+            return "draining", stages
+        return ("ready" if State.READY in states else "starting"), stages
+
+    async def draw(self, request: ImageRequest, trace: str) -> list[str]:
+        """Return the files of a request, in base64.
+
+        Raises:
+            ApiError: it is refused, too late, or failed.
+        """
+        self._admit(request)
+        pictures = [self._picture(request, seed, trace) for seed in seeds(request)]
+        self._queue.add(pictures)
+        self._changed()
+        try:
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                images = await asyncio.gather(*(picture.done for picture in pictures))
+        except TimeoutError as error:
+            self._give_up(pictures, "timed_out")
+            message = f"no picture in {self._settings.timeout_seconds:g} s"
+            raise ApiError(504, message, code="timeout") from error
+        except asyncio.CancelledError:
+            self._give_up(pictures, "cancelled")
+            raise
+        except Refused as error:
+            self._give_up(pictures, "refused")
+            raise ApiError(400, str(error), code="cannot_be_drawn") from error
+        except Lost as error:
+            self._give_up(pictures, "failed")
+            logs.say(logging.ERROR, str(error), trace_id=trace)
+            raise ApiError(500, "the picture could not be drawn", code="worker_lost") from error
+        self._metrics.images.labels("drawn").inc(len(images))
+        return images
+
+    async def drain(self) -> None:
+        """Take nothing new, finish what is there within the time for it, end the workers."""
+        self.is_draining = True
+        logs.say(logging.INFO, "draining", waiting=len(self._queue))
+        self._changed()
+        try:
+            async with asyncio.timeout(self._settings.drain_seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            logs.say(logging.ERROR, "pictures are left after the time for draining")
+        for picture in self._queue.drop_all():
+            picture.done.cancel()
+        await asyncio.gather(*(worker.stop() for worker in self._workers))
+
+    def _admit(self, request: ImageRequest) -> None:
+        state, _ = self.health()
+        if state != "ready":
+            raise ApiError(503, f"the server is {state}", code=state, retry_after=5)
+        if len(self._queue) + request.count > self._settings.queue_limit:
+            raise ApiError(
+                429,
+                f"{len(self._queue)} pictures wait; the queue holds {self._settings.queue_limit}",
+                code="queue_full",
+                retry_after=self._retry_seconds(),
+            )
+
+    def _retry_seconds(self) -> int:
+        """Return about when the queue will be half empty."""
+        chips = max(1, sum(worker.state is State.READY for worker in self._workers))
+        return max(1, math.ceil(len(self._queue) / 2 * self._seconds_a_picture / chips))
+
+    def _picture(self, request: ImageRequest, seed: int, trace: str) -> Picture:
+        return Picture(
+            adapter=request.adapter,
+            arrived=time.monotonic(),
+            done=asyncio.get_running_loop().create_future(),
+            format=request.format,
+            guidance=request.guidance,
+            height=request.height,
+            prompt=request.prompt,
+            seed=seed,
+            steps=request.steps,
+            trace=trace,
+            width=request.width,
+        )
+
+    def _give_up(self, pictures: list[Picture], outcome: str) -> None:
+        self._metrics.images.labels(outcome).inc(len(pictures))
+        for picture in pictures:
+            picture.is_cancelled = True
+            picture.done.cancel()
+            self._queue.remove(picture)
+        for worker in self._workers:
+            if worker.pictures and all(picture.is_cancelled for picture in worker.pictures):
+                worker.give_up()
+        self._changed()
+
+    def _changed(self) -> None:
+        """Give idle workers what waits, and bring the metrics up to date."""
+        idle = [worker for worker in self._workers if worker.is_idle]
+        while idle and len(self._queue):
+            pictures = self._queue.take(len(idle), self._settings.max_batch)
+            worker = idle.pop(0)
+            self._begin(worker, pictures)
+        self._count()
+
+    def _begin(self, worker: Worker, pictures: list[Picture]) -> None:
+        now = time.monotonic()
+        for picture in pictures:
+            self._metrics.queue_seconds.observe(now - picture.arrived)
+        self._metrics.batch_pictures.observe(len(pictures))
+        worker.draw(pictures)
+        task = asyncio.create_task(self._learn(pictures, now))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _learn(self, pictures: list[Picture], begun: float) -> None:
+        """Learn from a batch how long a picture takes."""
+        results = await asyncio.gather(*(p.done for p in pictures), return_exceptions=True)
+        if all(isinstance(result, str) for result in results):
+            seconds = (time.monotonic() - begun) / len(pictures)
+            self._seconds_a_picture += _SMOOTHING * (seconds - self._seconds_a_picture)
+
+    def _timed(self, stage: str, seconds: float) -> None:
+        self._metrics.stage_seconds.labels(stage).observe(seconds)
+
+    def _count(self) -> None:
+        running = sum(len(worker.pictures) for worker in self._workers)
+        self._metrics.waiting.set(len(self._queue))
+        self._metrics.running.set(running)
+        for state in State:
+            count = sum(worker.state is state for worker in self._workers)
+            self._metrics.workers.labels(state.value).set(count)
+        if running or len(self._queue):
+            self._idle.clear()
+        else:
+            self._idle.set()

@@ -1,0 +1,196 @@
+"""The processes that draw, as the server sees them: started, watched, and started again."""
+
+import asyncio
+import dataclasses
+import enum
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import frames, logs
+from .batching import Picture, batch_of
+from .config import Settings
+from .worker import chip_environment
+
+_TRIES = 3
+_WAIT_SECONDS = 0.5
+_END_SECONDS = 10.0
+
+
+class State(enum.StrEnum):
+    """Of a worker."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BROKEN = "broken"
+
+
+class Refused(Exception):
+    """The pipeline cannot draw what was asked."""
+
+
+class Lost(Exception):
+    """The process ended while it drew."""
+
+
+class Worker:
+    """One process.
+
+    Args:
+        settings: of the server.
+        number: of its chip.
+        changed: called when it is ready for work, or its state changed.
+        timed: told the seconds of each stage of a batch.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        number: int,
+        changed: Callable[[], None],
+        timed: Callable[[str, float], None],
+    ) -> None:
+        self._settings = settings
+        self.number = number
+        self._changed = changed
+        self._timed = timed
+        self.state = State.STARTING
+        self.stage = "starting its process"
+        self.pictures: list[Picture] = []
+        """What it draws now."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._batches = 0
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be given work."""
+        return self.state is State.READY and not self.pictures
+
+    def start(self) -> None:
+        """Begin; `changed` is called when it is ready."""
+        self._task = asyncio.create_task(self._keep())
+
+    def draw(self, pictures: list[Picture]) -> None:
+        """Draw pictures of one kind; each one's future gets its file, or why there is none."""
+        self.pictures = pictures
+        self._batches += 1
+        batch = dataclasses.asdict(batch_of(pictures))
+        self._send(op="draw", number=self._batches, batch=batch)
+
+    def give_up(self) -> None:
+        """Stop drawing what nobody wants any more, after the step that it is at."""
+        self._send(op="cancel", number=self._batches)
+
+    async def stop(self) -> None:
+        """End the process."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _keep(self) -> None:
+        """Run the process, and again when it ends, until it ends too often before it is ready."""
+        tries = 0
+        while tries < _TRIES:
+            was_ready = await self._run()
+            tries = 1 if was_ready else tries + 1
+            self._set(State.STARTING, "starting again")
+            if tries < _TRIES:
+                await asyncio.sleep(_WAIT_SECONDS * tries)
+        self._set(State.BROKEN, f"ended {_TRIES} times before it was ready")
+
+    async def _run(self) -> bool:
+        """Run the process once; say whether it was ready."""
+        settings = json.dumps(as_json(self._settings))
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", __package__ or "diffusion", "worker"),
+            *("--number", str(self.number), "--settings", settings),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**environment(), **chip_environment(self._settings, self.number)},
+        )
+        reader = self._process.stdout
+        assert reader is not None  # noqa: S101 - a pipe was asked for
+        ready = False
+        try:
+            async with asyncio.timeout(self._settings.start_seconds):
+                while not ready and (message := await frames.receive(reader)) is not None:
+                    ready = self._hear(message)
+            while (message := await frames.receive(reader)) is not None:
+                self._hear(message)
+        except TimeoutError:
+            self._process.kill()
+        code = await self._process.wait()
+        logs.say(logging.ERROR, f"worker {self.number} ended", worker=self.number, exit_code=code)
+        self._finish(Lost(f"worker {self.number} ended with {code}"))
+        return ready
+
+    def _hear(self, message: dict[str, Any]) -> bool:
+        """Take a message; say whether the process is ready now."""
+        match message["op"]:
+            case "stage":
+                self._set(self.state, message["stage"])
+            case "ready":
+                logs.say(logging.INFO, "ready", worker=self.number, **message["facts"])
+                self._set(State.READY, "ready")
+                return True
+            case "refused":
+                self._finish(Refused(message["message"]))
+            case _:
+                for stage, seconds in message["timings"]:
+                    self._timed(stage, seconds)
+                self._finish(None, message["images"])
+        return False
+
+    def _finish(self, error: Exception | None, images: list[str] | None = None) -> None:
+        pictures, self.pictures = self.pictures, []
+        for at, picture in enumerate(pictures):
+            if picture.done.done():
+                continue
+            if error is not None:
+                picture.done.set_exception(error)
+            elif images is None:
+                picture.done.cancel()
+            else:
+                picture.done.set_result(images[at])
+        self._changed()
+
+    def _set(self, state: State, stage: str) -> None:
+        if stage != self.stage:
+            logs.say(logging.INFO, stage, worker=self.number, state=state.value)
+        self.state, self.stage = state, stage
+        self._changed()
+
+    def _send(self, **message: Any) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None and not process.stdin.is_closing():
+            process.stdin.write(frames.packed(message))
+
+
+def as_json(settings: Settings) -> dict[str, Any]:
+    """Return settings as `config.from_dict` reads them."""
+    given = dataclasses.asdict(settings)
+    sizes = [f"{width}x{height}" for width, height in settings.sizes]
+    return {**given, "sizes": sizes}
+
+
+def environment() -> dict[str, str]:
+    """Return this process's environment, with the package's folder on Python's path."""
+    depth = len((__package__ or "diffusion").split("."))
+    root = str(Path(__file__).resolve().parents[depth])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    return {**os.environ, "PYTHONPATH": path}

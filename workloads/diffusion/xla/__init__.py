@@ -1,0 +1,1 @@
+"""What needs JAX, PyTorch and diffusers: nothing outside this folder imports them."""

@@ -1,0 +1,86 @@
+"""Compiles every program of a server ahead of time: for this machine, or for a chip that is absent.
+
+What libtpu compiles for a described chip needs neither a TPU nor the weights, so it is done where
+the image is built. A file is a serialized executable; JAX loads it where the same release runs.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ..config import Settings
+from .compiled import file_of, lowered, store
+from .flux import data_type
+from .programs import Key, Programs
+
+DEVICE_KINDS = {"v5e": "TPU v5 lite", "v6e": "TPU v6 lite"}
+"""What JAX calls a chip, by the word for it."""
+_ABSENT = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+}
+
+
+def keys(settings: Settings, ranks: list[int]) -> list[Key]:
+    """Return every program that a server with these settings may need.
+
+    Args:
+        settings: of the server.
+        ranks: of adapters; programs without one are always among them.
+    """
+    found: list[Key] = []
+    for batch in settings.batches:
+        found += [Key("clip", batch), Key("t5", batch)]
+        for width, height in settings.sizes:
+            found += [Key("step", batch, height, width, rank) for rank in (0, *ranks)]
+            found.append(Key("decode", batch, height, width))
+    return found
+
+
+def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list[Path]:
+    """Compile every program that is not there yet, say so line by line, and return the files.
+
+    Raises:
+        ValueError: the chip is unknown.
+    """
+    dtype, sharding, kind = target(chip)
+    programs = Programs(Path(settings.folder), dtype, settings.text_tokens)
+    files: list[Path] = []
+    for key in keys(settings, ranks):
+        file = file_of(out, programs, key, kind)
+        files.append(file)
+        if file.exists():
+            continue
+        begun = time.monotonic()
+        store(file, lowered(programs, key, sharding).compile())
+        seconds, size = time.monotonic() - begun, file.stat().st_size / 2**20
+        sys.stdout.write(f"{key.name}: {seconds:.1f} s, {size:.2f} MiB\n")
+    return files
+
+
+def target(chip: str) -> tuple[Any, Any, str]:
+    """Return the number format of a chip, the sharding that means it, and JAX's name of it.
+
+    Raises:
+        ValueError: the chip is unknown.
+    """
+    if chip == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+        return data_type(), None, jax.devices()[0].device_kind
+    if chip not in DEVICE_KINDS:
+        known = ", ".join(sorted((*DEVICE_KINDS, "cpu")))
+        raise ValueError(f"chip: must be one of {known}, got {chip!r}")
+    from jax.experimental import topologies  # noqa: PLC0415 - loads libtpu
+
+    os.environ.update({**_ABSENT, "TPU_ACCELERATOR_TYPE": f"{chip}-1"})
+    jax.config.update("jax_platforms", "cpu")
+    described = topologies.get_topology_desc(
+        platform="tpu", topology_name=f"{chip}:1x1", chips_per_host_bounds=(1, 1, 1)
+    )
+    device = described.devices[0]
+    return jax.numpy.bfloat16, jax.sharding.SingleDeviceSharding(device), device.device_kind

@@ -1,0 +1,100 @@
+"""LoRA adapters: read in any layout diffusers knows, applied beside the weights, never into them.
+
+A linear layer answers `Wx + up(down(x))`. The base weights stay as they are, so an adapter costs a
+few hundred megabytes, changes from one batch to the next, and leaves nothing behind.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from diffusers import FluxPipeline
+from torch.nn import functional
+
+RANKS = (4, 8, 16, 32, 64, 128)
+"""Ranks that programs are compiled for; an adapter is padded to the next one."""
+
+
+class LowRankLinear(torch.nn.Linear):
+    """A linear layer with a low-rank change."""
+
+    lora_down: torch.Tensor
+    lora_up: torch.Tensor
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - torch's own name
+        """Return what the layer and its change say together."""
+        change = functional.linear(functional.linear(input, self.lora_down), self.lora_up)
+        return super().forward(input) + change
+
+
+def add_low_rank(module: torch.nn.Module, rank: int) -> torch.nn.Module:
+    """Make every linear layer of a module take a change of `rank`, in place."""
+    for layer in module.modules():
+        if type(layer) is torch.nn.Linear:
+            layer.__class__ = LowRankLinear
+            down, up = (rank, layer.in_features), (layer.out_features, rank)
+            layer.register_buffer("lora_down", layer.weight.new_empty(down))
+            layer.register_buffer("lora_up", layer.weight.new_empty(up))
+    return module
+
+
+def read_adapter(folder: Path, wanted: dict[str, Any], rank: int) -> dict[str, np.ndarray]:
+    """Return an adapter as arrays `LAYER.lora_down` and `LAYER.lora_up`, zeros where it has none.
+
+    Args:
+        folder: with `*.safetensors` as diffusers, PEFT, kohya or BFL write it.
+        wanted: shapes of all such arrays by name.
+        rank: that they are padded to.
+
+    Raises:
+        ValueError: it is not an adapter of this model; the message says what does not fit.
+    """
+    state, alphas = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
+    changes = _pairs(state, dict(alphas or {}))
+    strange = sorted(name for name in changes if f"{name}.lora_down" not in wanted)
+    if strange or not changes:
+        raise ValueError(f"must change layers of this model, got {strange[:1] or 'nothing'}")
+    out = {name: np.zeros(shape.shape, np.float32) for name, shape in wanted.items()}
+    for name, (down, up) in changes.items():
+        mine = down.shape[0]
+        if mine > rank:
+            raise ValueError(f"must have at most rank {rank}, got {mine} at {name}")
+        if up.shape[1] != mine:
+            raise ValueError(f"must have one rank in both parts, got {down.shape}, {up.shape}")
+        target = out[f"{name}.lora_down"], out[f"{name}.lora_up"]
+        if (target[0].shape[1], target[1].shape[0]) != (down.shape[1], up.shape[0]):
+            raise ValueError(f"must fit layer {name}, got {down.shape} and {up.shape}")
+        target[0][:mine], target[1][:, :mine] = down, up
+    return out
+
+
+def rank_of(folder: Path) -> int:
+    """Return the smallest of `RANKS` that holds an adapter.
+
+    Raises:
+        ValueError: none does.
+    """
+    state, _ = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
+    mine = max((down.shape[0] for down, _ in _pairs(state, {}).values()), default=0)
+    for rank in RANKS:
+        if mine <= rank:
+            return rank
+    raise ValueError(f"must have at most rank {RANKS[-1]}, got {mine}")
+
+
+def _pairs(
+    state: dict[str, torch.Tensor], alphas: dict[str, float]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return both parts by layer; `alpha / rank` scales the second, where the file says alpha."""
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for key, value in state.items():
+        if not key.startswith("transformer.") or ".lora_A" not in key:
+            continue
+        name = key.removeprefix("transformer.").partition(".lora_A")[0]
+        down = value.float().numpy()
+        up = state[key.replace(".lora_A", ".lora_B")].float().numpy()
+        alpha = alphas.get(f"transformer.{name}.alpha")
+        scale = 1.0 if alpha is None else float(alpha) / down.shape[0]
+        found[name] = down, up * scale
+    return found

@@ -1,0 +1,162 @@
+"""The parts of a Flux pipeline as pure JAX functions of their weights, through torchax.
+
+The modules themselves stay on torch's meta device: they hold the structure, no number. So the same
+code compiles for an absent chip from the configuration files alone.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import torch
+import torchax
+from diffusers import AutoencoderKL, FluxTransformer2DModel
+from torchax import interop
+from transformers import AutoConfig, CLIPTextModel, T5EncoderModel
+
+from .lora import add_low_rank
+
+Weights = dict[str, Any]
+"""Parameters and buffers by name: arrays, or their shapes where nothing is loaded."""
+
+# diffusers types what these methods take and give too narrowly
+_DENOISER: Any = FluxTransformer2DModel
+_AUTOENCODER: Any = AutoencoderKL
+
+
+class _Wrapped(torch.nn.Module):
+    """A module whose `forward` is a function of it; its weights are named `inner.NAME`."""
+
+    def __init__(self, inner: torch.nn.Module, forward: Callable[..., Any]) -> None:
+        super().__init__()
+        self.inner = inner
+        self._forward = forward
+
+    def forward(self, *args: Any) -> Any:
+        """Call the function."""
+        return self._forward(self.inner, *args)
+
+
+class Part:
+    """One module of the pipeline: its structure, how it is called, and where its weights are."""
+
+    def __init__(
+        self, folder: Path, build: Callable[[Path], torch.nn.Module], forward: Callable[..., Any]
+    ) -> None:
+        self._folder = folder
+        self._build = build
+        with torch.device("meta"):
+            self.module = build(folder).eval()
+        self._wrapped = _Wrapped(self.module, forward)
+
+    def __call__(self, weights: Weights, *args: Any) -> Any:
+        """Call the module with these weights; traceable by JAX."""
+        named = {f"inner.{name}": value for name, value in weights.items()}
+        with torchax.default_env(), torch.no_grad():
+            out = torch.func.functional_call(
+                self._wrapped, interop.torch_view(named), interop.torch_view(args)
+            )
+        return interop.jax_view(out)
+
+    def shapes(self, dtype: Any, sharding: Any = None) -> Weights:
+        """Return the shape of each weight, as served in `dtype`."""
+        return {
+            name: jax.ShapeDtypeStruct(
+                tuple(value.shape),
+                dtype if value.is_floating_point() else jnp.int32,
+                sharding=sharding,
+            )
+            for name, value in _tensors(self.module)
+        }
+
+    def load(self, dtype: Any) -> Weights:
+        """Read the weights and put them on this process's device, one by one.
+
+        Raises:
+            OSError: the folder has no weights.
+        """
+        kind: Any = type(self.module)
+        loaded = kind.from_pretrained(self._folder, dtype=_torch_dtype(dtype))
+        strip(loaded)
+        wanted = set(dict(_tensors(self.module)))
+        return {name: as_array(value) for name, value in _tensors(loaded.eval()) if name in wanted}
+
+
+def as_array(tensor: torch.Tensor) -> jax.Array:
+    """Return a tensor of the host as an array of the device; bfloat16 keeps its bits."""
+    tensor = tensor.detach().contiguous()
+    if tensor.dtype is torch.bfloat16:
+        return jax.lax.bitcast_convert_type(
+            jnp.asarray(tensor.view(torch.int16).numpy()), jnp.bfloat16
+        )
+    array = jnp.asarray(tensor.numpy())
+    return array.astype(jnp.int32) if array.dtype == jnp.int64 else array
+
+
+def strip(module: Any) -> Any:
+    """Take away what serving never calls: the encoder of the image autoencoder."""
+    if isinstance(module, AutoencoderKL):
+        module.encoder = torch.nn.Identity()
+        module.quant_conv = None
+    return module
+
+
+def text_encoder(folder: Path) -> Part:
+    """Return CLIP: token ids to one vector a prompt."""
+    return Part(
+        folder / "text_encoder",
+        lambda at: CLIPTextModel._from_config(AutoConfig.from_pretrained(at)),
+        lambda module, ids: module(input_ids=ids).pooler_output,
+    )
+
+
+def long_text_encoder(folder: Path) -> Part:
+    """Return T5: token ids to a vector a token."""
+    return Part(
+        folder / "text_encoder_2",
+        lambda at: T5EncoderModel._from_config(AutoConfig.from_pretrained(at)),
+        lambda module, ids: module(input_ids=ids).last_hidden_state,
+    )
+
+
+def transformer(folder: Path, *, rank: int = 0) -> Part:
+    """Return the denoiser; with `rank` every linear layer takes a low-rank change, too."""
+
+    def build(at: Path) -> torch.nn.Module:
+        made = _DENOISER.from_config(_DENOISER.load_config(at))
+        return add_low_rank(made, rank) if rank else made
+
+    def forward(module: Any, latents: Any, embeds: Any, pooled: Any, at: Any, rest: Any) -> Any:
+        image_ids, text_ids, guidance = rest
+        return module(
+            hidden_states=latents,
+            encoder_hidden_states=embeds,
+            pooled_projections=pooled,
+            timestep=at,
+            img_ids=image_ids,
+            txt_ids=text_ids,
+            guidance=guidance,
+            return_dict=False,
+        )[0]
+
+    return Part(folder / "transformer", build, forward)
+
+
+def image_decoder(folder: Path) -> Part:
+    """Return the decoder of latents into pictures."""
+    return Part(
+        folder / "vae",
+        lambda at: strip(_AUTOENCODER.from_config(_AUTOENCODER.load_config(at))),
+        lambda module, latents: module.decode(latents, return_dict=False)[0],
+    )
+
+
+def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def _torch_dtype(dtype: Any) -> torch.dtype:
+    return torch.bfloat16 if dtype == jnp.bfloat16 else torch.float32

@@ -1,0 +1,207 @@
+"""The compiled programs of a pipeline: encode, one denoising step, decode.
+
+A step is a program of its own, so that a request can be given up between two of them and any number
+of steps needs no further program. What varies is the batch, the size of the picture, and whether
+an adapter is applied; each combination is compiled once, ahead of time where the image was built.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from diffusers import AutoencoderKL, FluxTransformer2DModel
+from transformers import AutoConfig
+
+from . import modules
+from .modules import Weights
+
+CLIP_TOKENS = 77
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The numbers of a model that shapes follow from."""
+
+    latent_channels: int
+    scale: int
+    """Pixels of a side that become one latent, 8 for FLUX.1."""
+    scaling_factor: float
+    shift_factor: float
+    width: int
+    """Of a T5 vector."""
+    pooled: int
+    """Of CLIP's vector."""
+    has_guidance: bool
+
+    @property
+    def step(self) -> int:
+        """Pixels that a side must be a multiple of: two latents make a patch."""
+        return 2 * self.scale
+
+    def patches(self, height: int, width: int) -> int:
+        """Return how many vectors a picture is while it is denoised."""
+        return (height // self.step) * (width // self.step)
+
+
+def geometry(folder: Path) -> Geometry:
+    """Return the numbers of a model from its configuration files."""
+    vae: Any = AutoencoderKL.load_config(folder / "vae")
+    denoiser: Any = FluxTransformer2DModel.load_config(folder / "transformer")
+    return Geometry(
+        has_guidance=bool(denoiser["guidance_embeds"]),
+        latent_channels=vae["latent_channels"],
+        pooled=AutoConfig.from_pretrained(folder / "text_encoder").hidden_size,
+        scale=2 ** (len(vae["block_out_channels"]) - 1),
+        scaling_factor=vae["scaling_factor"],
+        shift_factor=vae["shift_factor"],
+        width=AutoConfig.from_pretrained(folder / "text_encoder_2").d_model,
+    )
+
+
+@dataclass(frozen=True)
+class Key:
+    """Which program: a stage and what it is compiled for."""
+
+    stage: str
+    """`clip`, `t5`, `step` or `decode`."""
+    batch: int
+    height: int = 0
+    width: int = 0
+    rank: int = 0
+    """Of the adapter; 0 for none."""
+
+    @property
+    def name(self) -> str:
+        """A name for files and logs."""
+        size = f"-{self.width}x{self.height}" if self.height else ""
+        return f"{self.stage}-b{self.batch}{size}" + (f"-r{self.rank}" if self.rank else "")
+
+
+class Programs:
+    """The functions of a pipeline, and the shapes of what they take.
+
+    Args:
+        folder: of the model; only its configuration files are read.
+        dtype: that the modules compute in; latents stay in float32.
+        text_tokens: of a prompt, as T5 sees it.
+    """
+
+    def __init__(self, folder: Path, dtype: Any, text_tokens: int) -> None:
+        self.folder = folder
+        self.dtype = dtype
+        self.text_tokens = text_tokens
+        self.geometry = geometry(folder)
+        self._parts: dict[str, modules.Part] = {}
+
+    def part(self, key: Key) -> modules.Part:
+        """Return the module of a program."""
+        name = f"{key.stage}-{key.rank}"
+        if name not in self._parts:
+            makers: dict[str, Callable[[], modules.Part]] = {
+                "clip": lambda: modules.text_encoder(self.folder),
+                "decode": lambda: modules.image_decoder(self.folder),
+                "step": lambda: modules.transformer(self.folder, rank=key.rank),
+                "t5": lambda: modules.long_text_encoder(self.folder),
+            }
+            self._parts[name] = makers[key.stage]()
+        return self._parts[name]
+
+    def function(self, key: Key) -> Callable[..., Any]:
+        """Return a program's function: weights first, then arrays."""
+        part = self.part(key)
+        if key.stage == "step":
+            return self._step(part, key)
+        if key.stage == "decode":
+            return self._decode(part, key)
+        return lambda weights, ids: part(weights, ids).astype(self.dtype)
+
+    def shapes(self, key: Key, sharding: Any = None) -> tuple[Any, ...]:
+        """Return the shapes of a program's arguments."""
+
+        def shape(*sides: int, dtype: Any = self.dtype) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct(sides, dtype, sharding=sharding)
+
+        weights = self.part(key).shapes(self.dtype, sharding)
+        sizes = self.geometry
+        if key.stage in ("clip", "t5"):
+            tokens = CLIP_TOKENS if key.stage == "clip" else self.text_tokens
+            return weights, shape(key.batch, tokens, dtype=jnp.int32)
+        patches = sizes.patches(key.height, key.width)
+        latents = shape(key.batch, patches, 4 * sizes.latent_channels, dtype=jnp.float32)
+        if key.stage == "decode":
+            return weights, latents
+        change = {name: value for name, value in weights.items() if ".lora_" in name}
+        weights = {name: value for name, value in weights.items() if name not in change}
+        numbers = (shape(dtype=jnp.float32),) * 3  # time, its change, guidance
+        prompt = (
+            shape(key.batch, self.text_tokens, sizes.width),
+            shape(key.batch, sizes.pooled),
+        )
+        return weights, latents, *prompt, *numbers, change
+
+    def _step(self, part: modules.Part, key: Key) -> Callable[..., Any]:
+        """Return one step of Euler's method along the flow from noise to picture."""
+        rows, columns = key.height // self.geometry.step, key.width // self.geometry.step
+        places = np.zeros((rows, columns, 3), np.float32)
+        places[..., 1] = np.arange(rows)[:, None]
+        places[..., 2] = np.arange(columns)[None, :]
+        places = places.reshape(rows * columns, 3)
+        words = np.zeros((self.text_tokens, 3), np.float32)
+
+        def step(
+            weights: Weights,
+            latents: Any,
+            embeds: Any,
+            pooled: Any,
+            at: Any,
+            change: Any,
+            guidance: Any,
+            low_rank: Weights,
+        ) -> Any:
+            batch = latents.shape[0]
+            strength = (
+                jnp.full((batch,), guidance, self.dtype) if self.geometry.has_guidance else None
+            )
+            flow = part(
+                {**weights, **low_rank},
+                latents.astype(self.dtype),
+                embeds,
+                pooled,
+                jnp.full((batch,), at, self.dtype),
+                (jnp.asarray(places), jnp.asarray(words), strength),
+            )
+            return latents + change * flow.astype(jnp.float32)
+
+        return step
+
+    def _decode(self, part: modules.Part, key: Key) -> Callable[..., Any]:
+        sizes = self.geometry
+        rows, columns = key.height // sizes.step, key.width // sizes.step
+
+        def decode(weights: Weights, latents: Any) -> Any:
+            batch = latents.shape[0]
+            unpacked = latents.reshape(batch, rows, columns, sizes.latent_channels, 2, 2)
+            unpacked = unpacked.transpose(0, 3, 1, 4, 2, 5)
+            unpacked = unpacked.reshape(batch, sizes.latent_channels, 2 * rows, 2 * columns)
+            scaled = unpacked / sizes.scaling_factor + sizes.shift_factor
+            pixels = part(weights, scaled.astype(self.dtype)).astype(jnp.float32)
+            pixels = jnp.clip(pixels / 2 + 0.5, 0, 1).transpose(0, 2, 3, 1)
+            return jnp.round(pixels * 255).astype(jnp.uint8)
+
+        return decode
+
+
+def noise(seed: int, sizes: Geometry, height: int, width: int) -> np.ndarray:
+    """Return the noise a picture begins with, the same that diffusers draws for the seed."""
+    import torch  # noqa: PLC0415 - its generator is what pictures of a seed are known by
+
+    generator = torch.Generator().manual_seed(seed)
+    rows, columns = 2 * (height // sizes.step), 2 * (width // sizes.step)
+    drawn = torch.randn((1, sizes.latent_channels, rows, columns), generator=generator)
+    packed = drawn.view(1, sizes.latent_channels, rows // 2, 2, columns // 2, 2)
+    packed = packed.permute(0, 2, 4, 1, 3, 5)
+    return packed.reshape((rows // 2) * (columns // 2), sizes.latent_channels * 4).numpy()

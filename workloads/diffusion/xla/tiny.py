@@ -1,0 +1,165 @@
+"""A Flux pipeline of a few thousand random parameters, made on the spot, in diffusers' layout.
+
+It has every part of a real one, so everything but the quality of pictures can be tried with it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    FlowMatchEulerDiscreteScheduler,
+    FluxPipeline,
+    FluxTransformer2DModel,
+)
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import (
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTokenizer,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5EncoderModel,
+)
+
+TOKENS = 16
+"""Longest prompt of the T5 encoder, in tokens."""
+_WIDTH = 32
+_LATENT_CHANNELS = 4
+
+
+def write_pipeline(folder: Path, seed: int = 0) -> Path:
+    """Write a pipeline, the same for the same seed, and return its folder."""
+    torch.manual_seed(seed)
+    FluxPipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=1.0),
+        text_encoder=_clip(),
+        text_encoder_2=_t5(),
+        tokenizer=_clip_tokenizer(folder / "made"),
+        tokenizer_2=_t5_tokenizer(),
+        transformer=_transformer(),
+        vae=_vae(),
+    ).save_pretrained(folder)
+    return folder
+
+
+def write_adapter(folder: Path, rank: int = 4, seed: int = 1, strength: float = 0.5) -> Path:
+    """Write a LoRA adapter of the tiny transformer, in diffusers' layout, and return its folder."""
+    generator = torch.Generator().manual_seed(seed)
+    weights: dict[str, torch.Tensor] = {}
+    for name, module in _transformer().named_modules():
+        if isinstance(module, torch.nn.Linear) and ".attn.to_" in name:
+            inner = (rank, module.in_features), (module.out_features, rank)
+            down, up = (torch.randn(shape, generator=generator) * strength for shape in inner)
+            weights[f"transformer.{name}.lora_A.weight"] = down
+            weights[f"transformer.{name}.lora_B.weight"] = up
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder / "pytorch_lora_weights.safetensors")
+    return folder
+
+
+def _transformer() -> FluxTransformer2DModel:
+    return FluxTransformer2DModel(
+        attention_head_dim=16,
+        axes_dims_rope=(4, 6, 6),
+        guidance_embeds=False,
+        in_channels=4 * _LATENT_CHANNELS,
+        joint_attention_dim=_WIDTH,
+        num_attention_heads=2,
+        num_layers=1,
+        num_single_layers=2,
+        patch_size=1,
+        pooled_projection_dim=_WIDTH,
+    ).eval()
+
+
+def _vae() -> AutoencoderKL:
+    made: Any = AutoencoderKL
+    return made(
+        block_out_channels=(8, 16),
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        in_channels=3,
+        latent_channels=_LATENT_CHANNELS,
+        layers_per_block=1,
+        norm_num_groups=4,
+        out_channels=3,
+        sample_size=32,
+        scaling_factor=0.3611,
+        shift_factor=0.1159,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+        use_post_quant_conv=False,
+        use_quant_conv=False,
+    ).eval()
+
+
+def _clip() -> CLIPTextModel:
+    return CLIPTextModel(
+        CLIPTextConfig(
+            bos_token_id=0,
+            eos_token_id=2,
+            hidden_size=_WIDTH,
+            intermediate_size=37,
+            max_position_embeddings=77,
+            num_attention_heads=4,
+            num_hidden_layers=2,
+            pad_token_id=1,
+            projection_dim=_WIDTH,
+            vocab_size=1000,
+        )
+    ).eval()
+
+
+def _t5() -> T5EncoderModel:
+    return T5EncoderModel(
+        T5Config(
+            d_ff=37,
+            d_kv=8,
+            d_model=_WIDTH,
+            num_heads=4,
+            num_layers=2,
+            vocab_size=300,
+        )
+    ).eval()
+
+
+def _letters() -> list[str]:
+    """Return a character for each byte, as byte-level tokenizers write them."""
+    return sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+def _clip_tokenizer(folder: Path) -> CLIPTokenizer:
+    """Return a tokenizer with a token for each byte and none larger."""
+    folder.mkdir(parents=True, exist_ok=True)
+    letters = _letters()
+    words = ["<|startoftext|>", "<|pad|>", "<|endoftext|>"]
+    words += [*letters, *(f"{letter}</w>" for letter in letters)]
+    (folder / "vocab.json").write_text(json.dumps({word: at for at, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return CLIPTokenizer.from_pretrained(
+        folder,
+        model_max_length=77,
+        pad_token="<|endoftext|>",  # noqa: S106 - no secret
+    )
+
+
+def _t5_tokenizer() -> PreTrainedTokenizerFast:
+    """Return a tokenizer with a token for each byte."""
+    words = ["<pad>", "</s>", "<unk>", *_letters()]
+    vocabulary = {word: at for at, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))  # noqa: S106
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            pre_tokenizers.Split("", "isolated"),
+        ]
+    )
+    return PreTrainedTokenizerFast(
+        eos_token="</s>",  # noqa: S106
+        model_max_length=TOKENS,
+        pad_token="<pad>",  # noqa: S106
+        tokenizer_object=tokenizer,
+        unk_token="<unk>",  # noqa: S106
+    )
