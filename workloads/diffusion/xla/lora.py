@@ -62,10 +62,10 @@ def read_adapter(folder: Path, wanted: dict[str, Any], rank: int) -> dict[str, n
             raise ValueError(f"must have at most rank {rank}, got {mine} at {name}")
         if up.shape[1] != mine:
             raise ValueError(f"must have one rank in both parts, got {down.shape}, {up.shape}")
-        target = out[f"{name}.lora_down"], out[f"{name}.lora_up"]
-        if (target[0].shape[1], target[1].shape[0]) != (down.shape[1], up.shape[0]):
+        wide: tuple[Any, Any] = out[f"{name}.lora_down"], out[f"{name}.lora_up"]
+        if (wide[0].shape[1], wide[1].shape[0]) != (down.shape[1], up.shape[0]):
             raise ValueError(f"must fit layer {name}, got {down.shape} and {up.shape}")
-        target[0][:mine], target[1][:, :mine] = down, up
+        wide[0][:mine], wide[1][:, :mine] = down, up
     return out
 
 

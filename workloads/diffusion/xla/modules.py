@@ -97,7 +97,7 @@ def as_array(tensor: torch.Tensor) -> jax.Array:
 
 def strip(module: Any) -> Any:
     """Take away what serving never calls: the encoder of the image autoencoder."""
-    if isinstance(module, AutoencoderKL):
+    if isinstance(module, _AUTOENCODER):
         module.encoder = torch.nn.Identity()
         module.quant_conv = None
     return module
