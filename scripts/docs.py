@@ -10,6 +10,7 @@ from scripts.console import CommandError, console
 from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
 from scripts.docs_engine import engine_page, engine_picture
+from scripts.docs_invariants import invariants_page
 from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
 from twin.paths import REPOSITORY
@@ -66,6 +67,7 @@ def _rule_line(rule: Rule) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "twin/rules.md": rules_page,
     "docs/images/engine-model.svg": engine_picture,
+    "docs/invariants.md": lambda: _NOTICE + invariants_page(),
     "docs/policies.md": lambda: _NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
     "docs/reference/components.md": lambda: _NOTICE + components_page(),

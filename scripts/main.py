@@ -17,6 +17,7 @@ COMMANDS = (
     "status",
     "preview",
     "render",
+    "check",
     "dashboards",
     "trace",
     "logs",

@@ -107,6 +107,19 @@ def gke_minimum(feature: str) -> str:
 
 
 @cache
+def retired() -> dict[tuple[str, str], str]:
+    """Returns what replaces each API that is not served any more: (version, kind) to version.
+
+    The kind is `*` where every kind of the version went.
+    """
+    return {
+        (str(each["api_version"]), kind): str(each["now"])
+        for each in lock()["retired"].values()
+        for kind in each["kinds"]
+    }
+
+
+@cache
 def lock() -> dict[str, dict[str, dict[str, Any]]]:
     """Returns the whole lock: section, then name, then fields."""
     loaded: Any = yaml.safe_load(_FILE.read_text(encoding="utf-8"))

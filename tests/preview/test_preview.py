@@ -4,6 +4,10 @@ import filecmp
 
 import pytest
 
+from policies.invariants.documents import sources
+from policies.invariants.finding import Verdict
+from policies.invariants.judge import judge
+from policies.invariants.rules import invariants
 from scripts.engine import stack_names
 from scripts.render import preview_states, write
 from scripts.scratch_project import backend, scratch_project
@@ -42,12 +46,17 @@ def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(engine,
 
 
 @pytest.mark.parametrize("stack", stack_names())
-def test_every_object_and_resource_of_a_stack_passes_the_strict_checks(engine, stack, tmp_path):
+def test_every_object_of_a_stack_passes_the_strict_checks_and_the_invariants(
+    engine, stack, tmp_path
+):
     states = preview_states(engine, stack)
     objects, resources = write(states, tmp_path)
     assert objects > 30
     assert resources > objects
     assert check_folder(tmp_path) == []
+    report = judge(sources([tmp_path]), [each for _, each in invariants().values()])
+    assert report.objects == objects
+    assert report.of(Verdict.BROKEN) == []
 
 
 def test_a_wrong_field_in_a_rendered_file_is_found(engine, tmp_path):

@@ -1,0 +1,79 @@
+"""Which metrics an engine's release exports: data/engine_metrics.yaml and the recorded page."""
+
+import json
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_ROOT = Path(__file__).resolve().parents[2]
+_CHANGES = _ROOT / "components" / "gke_inference" / "data" / "engine_metrics.yaml"
+
+
+class Exists(Enum):
+    """Whether a metric is there."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def engine_metric(name: str, kind: str, version: tuple[int, ...] | None) -> tuple[Exists, str]:
+    """Return whether an engine exports a metric, and why it does not or is not known to.
+
+    Args:
+        name: such as `vllm:kv_cache_usage_perc`, without the suffixes of a histogram.
+        kind: `vllm`, `sglang`, `jetstream`, `tgi` or `triton`.
+        version: its release; None where the image does not say.
+    """
+    document = _document()
+    entry: dict[str, Any] = document.get(kind, {})
+    if not name.startswith(tuple(entry.get("prefixes", ()))):
+        return Exists.YES, ""  # of another program
+    change: dict[str, str] | None = entry.get("changes", {}).get(name)
+    if change is not None:
+        return _changed(change, version)
+    if name in _names(kind):
+        return Exists.YES, ""
+    recorded = _version(str(entry.get("recorded", "0")))
+    if version is not None and version[:2] == recorded[:2]:
+        return Exists.NO, "it is not on the recorded page of that release"
+    return Exists.UNKNOWN, f"the recorded page is of release {entry.get('recorded')}"
+
+
+def _changed(change: dict[str, str], version: tuple[int, ...] | None) -> tuple[Exists, str]:
+    since, until = change.get("since"), change.get("until")
+    instead = f"; use {change['instead']}" if "instead" in change else ""
+    if version is None:
+        return Exists.UNKNOWN, f"exported from {since or 'the first'} to before {until or 'now'}"
+    if since is not None and version < _version(since):
+        return Exists.NO, f"it came with {since}{instead}"
+    if until is not None and version >= _version(until):
+        return Exists.NO, f"it went with {until}{instead}"
+    return Exists.YES, ""
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+@cache
+def _document() -> dict[str, dict[str, Any]]:
+    loaded: dict[str, dict[str, Any]] = yaml.safe_load(_CHANGES.read_text())["engines"]
+    return loaded
+
+
+@cache
+def _names(kind: str) -> frozenset[str]:
+    """Return the names of the recorded page, with and without a counter's suffix."""
+    entry = _document()[kind]
+    names = set(map(str, entry.get("names", ())))
+    if "page" in entry:
+        page: dict[str, Any] = json.loads((_ROOT / entry["page"]).read_text())["metrics"]
+        for name, metric in page.items():
+            names.add(name)
+            if metric["type"] == "histogram":
+                names |= {f"{name}_{part}" for part in ("bucket", "count", "sum")}
+    return frozenset(names)

@@ -1,0 +1,40 @@
+"""The compute class that a pod chooses exists."""
+
+from collections.abc import Iterator
+
+from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.world import World
+
+# Classes of GKE itself.
+_BUILT_IN = frozenset(
+    ["Accelerator", "Balanced", "Performance", "Scale-Out", "autopilot", "autopilot-spot"]
+)
+
+
+def _check(world: World) -> Iterator[Finding]:
+    has_classes = any(True for _ in world.of("ComputeClass"))
+    for pod in world.pods:
+        name = pod.compute_class
+        if name is None or name in _BUILT_IN or world.find("ComputeClass", "", name):
+            continue
+        field = pod.at("spec.nodeSelector[cloud.google.com/compute-class]")
+        if has_classes:
+            yield broken(
+                pod.obj,
+                field,
+                name,
+                "no ComputeClass has this name: the pods stay Pending",
+                "name one that exists, or add it",
+            )
+        else:
+            yield unknown(
+                pod.obj, field, name, "no ComputeClass was read", "check the classes, too"
+            )
+
+
+INVARIANT = Invariant(
+    name="class-exists",
+    holds="The compute class a pod selects is defined.",
+    source="ComputeClass reference",
+    check=_check,
+)

@@ -1,0 +1,65 @@
+"""A class does not end in nodes that Google may take away, with none to fall back on."""
+
+from collections.abc import Iterator
+
+from policies.invariants.engines import resource_of, rungs
+from policies.invariants.finding import Finding, Invariant, broken
+from policies.invariants.world import Obj, World
+
+_ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for each in world.of("ComputeClass"):
+        listed = rungs(each)
+        if not listed or not all(rung.is_spot for rung in listed):
+            continue
+        users = _users(world, each)
+        if users:
+            yield broken(
+                each,
+                "spec.priorities",
+                "spot only",
+                f"{', '.join(users)} serve on it and have no other capacity: one preemption or "
+                "stock-out stops them",
+                "add an on-demand, reserved or flex-start rung, or serve from a second class, too",
+            )
+
+
+def _users(world: World, chosen: Obj) -> list[str]:
+    """Return the servers whose whole capacity is this class.
+
+    Two Deployments behind one pool are one model: the other one's class counts as capacity.
+    """
+    found: list[str] = []
+    for pod in world.pods:
+        if pod.compute_class != chosen.name or pod.obj.kind not in _ONLINE:
+            continue
+        if not any(resource_of(container) for container in pod.containers):
+            continue
+        pools = [
+            pool
+            for pool in world.of("InferencePool", "Service")
+            if pod in world.selected(pool.namespace, _selector(pool))
+        ]
+        others = {
+            each.compute_class
+            for pool in pools
+            for each in world.selected(pool.namespace, _selector(pool))
+        }
+        if others <= {chosen.name}:
+            found.append(pod.obj.name)
+    return found
+
+
+def _selector(pool: Obj) -> dict[str, dict[str, str]]:
+    labels = pool.at("spec", "selector", "matchLabels")
+    return {"matchLabels": labels if labels is not None else pool.at("spec", "selector") or {}}
+
+
+INVARIANT = Invariant(
+    name="class-lasting-tail",
+    holds="Servers do not depend on spot capacity alone.",
+    source="gke-labs/kube-agents #907: no on-demand tail behind spot",
+    check=_check,
+)

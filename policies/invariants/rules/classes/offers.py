@@ -1,0 +1,55 @@
+"""Each rung of the class a pod chooses offers what the pod asks for."""
+
+from collections.abc import Iterator
+
+from policies.invariants.engines import ClassRung, resource_of, rungs_of
+from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.world import Container, World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for container in world.containers:
+        resource = resource_of(container)
+        if resource is None:
+            continue
+        for rung in rungs_of(container.pod):
+            yield from _judge(container, resource, rung)
+
+
+def _judge(container: Container, resource: str, rung: ClassRung) -> Iterator[Finding]:
+    pod, asked = container.pod, container.amount(resource) or 0
+    field = f"{container.path}.resources.limits[{resource}]"
+    place = f"{rung.path} of class {pod.compute_class}"
+    kind, count, _ = rung.offer
+    if rung.resource is None:
+        yield unknown(
+            pod.obj,
+            field,
+            asked,
+            f"{place} names machines or pools, whose accelerators are in no object",
+            "name the accelerator in the rung",
+        )
+    elif rung.resource != resource:
+        yield broken(
+            pod.obj,
+            field,
+            asked,
+            f"{place} offers {rung.resource}: the pods never run there",
+            "give each kind of accelerator a class of its own",
+        )
+    elif count is not None and asked > count:
+        yield broken(
+            pod.obj,
+            field,
+            asked,
+            f"{place} has {count} of {kind} on a node",
+            f"ask for {count}, or offer nodes with {asked}",
+        )
+
+
+INVARIANT = Invariant(
+    name="class-offers-accelerator",
+    holds="Every rung of a pod's compute class has the accelerators the pod asks for.",
+    source="ComputeClass reference; a mixed class needs pods that ask for neither",
+    check=_check,
+)

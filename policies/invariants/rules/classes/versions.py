@@ -1,0 +1,59 @@
+"""The cluster is new enough for what its classes say."""
+
+import re
+from collections.abc import Iterator
+
+from gke_inference.versions import gke_minimum
+from policies.invariants.engines import rungs
+from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.world import Obj, World
+
+_CLUSTER = "gcp:container/cluster:Cluster"
+_SCORE = "compute-class-priority-score"
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for each in world.of("ComputeClass"):
+        if any("priorityScore" in rung.body for rung in rungs(each)):
+            yield from _judge(world, each, "spec.priorities[].priorityScore", _SCORE)
+
+
+def _judge(world: World, each: Obj, field: str, feature: str) -> Iterator[Finding]:
+    least, found = gke_minimum(feature), _version(world)
+    if found is None:
+        yield unknown(
+            each,
+            field,
+            None,
+            f"it needs GKE {least}, and the cluster's version was not read",
+            "compare with the cluster",
+        )
+    elif _key(found) < _key(least):
+        yield broken(
+            each,
+            field,
+            found,
+            f"the cluster may be as old as {found}, it needs {least}",
+            f"set the cluster's minimum to {least}",
+        )
+
+
+def _version(world: World) -> str | None:
+    for resource in world.resources or ():
+        inputs = resource.get("inputs", {})
+        if resource.get("type") == _CLUSTER and inputs.get("name") == world.name:
+            version = inputs.get("minMasterVersion")
+            return None if version is None else str(version)
+    return None
+
+
+def _key(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+INVARIANT = Invariant(
+    name="class-fields-known",
+    holds="The cluster's oldest version has the fields that its classes use.",
+    source="ComputeClass reference; AICR #1255: a floor that is too low",
+    check=_check,
+)

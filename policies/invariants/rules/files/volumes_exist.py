@@ -1,0 +1,72 @@
+"""What a pod mounts is there: the volume, its claim, the claim's volume, its ConfigMap."""
+
+from collections.abc import Iterator
+
+from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.world import PodOf, World
+from policies.reading import at, entries
+
+_CLAIMS = "persistentVolumeClaim"
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for pod in world.pods:
+        yield from _mounts(pod)
+        for name, volume in pod.volumes.items():
+            field = pod.at(f"spec.volumes[{name}]")
+            claim = at(volume, _CLAIMS, "claimName")
+            if claim and not _has(pod, "PersistentVolumeClaim", str(claim)):
+                yield from _absent(pod, "PersistentVolumeClaim", f"{field}.{_CLAIMS}", str(claim))
+            config = at(volume, "configMap", "name")
+            optional = at(volume, "configMap", "optional") is True
+            if config and not optional and not _has(pod, "ConfigMap", str(config)):
+                yield from _absent(pod, "ConfigMap", f"{field}.configMap", str(config))
+
+
+def _mounts(pod: PodOf) -> Iterator[Finding]:
+    claimed = {
+        str(at(each, "metadata", "name"))
+        for each in entries(pod.obj.body, "spec", "volumeClaimTemplates")
+    }
+    for container in pod.containers:
+        for mount in container.mounts:
+            name = str(mount.get("name"))
+            if name not in pod.volumes and name not in claimed:
+                yield broken(
+                    pod.obj,
+                    f"{container.path}.volumeMounts",
+                    name,
+                    "the pod has no volume of this name",
+                    "add the volume, or mount another",
+                )
+
+
+def _has(pod: PodOf, kind: str, name: str) -> bool:
+    return pod.world.find(kind, pod.obj.namespace, name) is not None
+
+
+def _absent(pod: PodOf, kind: str, field: str, name: str) -> Iterator[Finding]:
+    if any(each.namespace == pod.obj.namespace for each in pod.world.of(kind)):
+        yield broken(
+            pod.obj,
+            field,
+            name,
+            f"no {kind} of this name is in the namespace",
+            "name one that is, or add it",
+        )
+    else:
+        yield unknown(
+            pod.obj,
+            field,
+            name,
+            f"no {kind} of the namespace was read",
+            f"check the {kind}s, too",
+        )
+
+
+INVARIANT = Invariant(
+    name="volumes-exist",
+    holds="Mounts name volumes, and volumes claims and ConfigMaps that exist.",
+    source="Kubernetes: pods with a missing volume stay in ContainerCreating",
+    check=_check,
+)

@@ -1,0 +1,1 @@
+"""Invariants about hardware."""

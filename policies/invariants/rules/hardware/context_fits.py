@@ -1,0 +1,52 @@
+"""Engines are not told of a longer context than their model was made for."""
+
+from collections.abc import Iterator
+
+from policies.invariants.engines import engines
+from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.models import longest_context
+from policies.invariants.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for server in engines(world):
+        written = server.context
+        field = f"{server.container.path}.args[--max-model-len]"
+        if written is None:
+            continue  # the engine reads it from the model's own configuration
+        obj = server.container.pod.obj
+        most = longest_context(server)
+        if not written.isdigit():
+            yield unknown(
+                obj,
+                field,
+                written,
+                "the value is no number in the objects that were read",
+                "check the ConfigMap that it comes from, too",
+            )
+        elif most is None:
+            yield unknown(
+                obj,
+                field,
+                written,
+                f"the longest context of {server.model} is not known",
+                "compare with max_position_embeddings in its config.json",
+            )
+        elif int(written) > most and not server.container.line.has(
+            "--hf-overrides", "--rope-scaling"
+        ):
+            yield broken(
+                obj,
+                field,
+                written,
+                f"{server.model} was made for {most} tokens: the engine does not start",
+                f"write {most} or less, or scale its positions",
+            )
+
+
+INVARIANT = Invariant(
+    name="context-fits-model",
+    holds="The longest sequence of an engine is within what its model was made for.",
+    source="vLLM refuses --max-model-len above max_position_embeddings",
+    check=_check,
+)

@@ -1,0 +1,115 @@
+"""`gke-inference check`: invariants over rendered objects, of this blueprint or any other."""
+
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from policies.invariants.documents import UnreadableError, sources
+from policies.invariants.finding import Finding, Invariant, Verdict
+from policies.invariants.judge import Report, judge
+from policies.invariants.rules import invariants
+from scripts.console import CommandError, console
+
+_PIPE_COLUMNS = 200
+
+
+def chosen(names: list[str]) -> list[Invariant]:
+    """Return the invariants of some names, every one where none is named.
+
+    Raises:
+        CommandError: names the rules there are.
+    """
+    known = invariants()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise CommandError(f"--rule: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    return [known[name][1] for name in names or known]
+
+
+def as_json(report: Report) -> str:
+    """Return a report as JSON: counts, and every finding with all its fields."""
+    counts = {str(verdict): len(report.of(verdict)) for verdict in Verdict}
+    body = {
+        "objects": report.objects,
+        "rules": report.rules,
+        **counts,
+        "findings": [asdict(finding) for finding in report.findings],
+    }
+    return json.dumps(body, indent=1, ensure_ascii=False)
+
+
+def _table(findings: list[Finding]) -> Table:
+    table = Table(show_lines=True)
+    for column in ("object", "rule", "field", "value", "why", "fix"):
+        table.add_column(column, overflow="fold")
+    for each in findings:
+        place = f"{each.object}\n{each.world or each.file}"
+        cells = [place, each.rule, each.field, each.value, each.why, each.fix]
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _print(report: Report, *, every_unknown: bool) -> None:
+    wide = console if console.is_terminal else type(console)(width=_PIPE_COLUMNS)
+    broken, open_ = report.of(Verdict.BROKEN), report.of(Verdict.UNKNOWN)
+    if broken:
+        wide.print(_table(broken))
+    if open_ and every_unknown:
+        wide.print("Not decided:")
+        wide.print(_table(open_))
+    elif open_:
+        counts = Counter((each.rule, each.why) for each in open_)
+        wide.print("Not decided, for want of (--unknown lists the objects):")
+        for (rule, why), count in sorted(counts.items()):
+            wide.print(f"  {rule}: {why} ({count})", markup=False, soft_wrap=True)
+    console.print(
+        f"{report.objects} objects, {report.rules} rules: {len(broken)} broken, "
+        f"{len(open_)} not decided"
+    )
+
+
+def _list() -> None:
+    table = Table("rule", "subject", "what must hold", "source")
+    for name, (subject, invariant) in invariants().items():
+        table.add_row(name, subject, escape(invariant.holds), escape(invariant.source))
+    wide = console if console.is_terminal else type(console)(width=_PIPE_COLUMNS)
+    wide.print(table)
+
+
+def check(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders or files of YAML, such as build/STACK after a render."),
+    ] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be repeated.")] = None,
+    list_rules: Annotated[bool, typer.Option("--list", help="List the rules.")] = False,
+    unknown: Annotated[
+        bool, typer.Option(help="List every object about which a rule cannot decide.")
+    ] = False,
+    strict: Annotated[bool, typer.Option(help="Fail where a rule cannot decide, too.")] = False,
+) -> None:
+    """Check that rendered objects agree with each other; exit code 1 where they do not."""
+    if list_rules:
+        _list()
+        return
+    if not paths:
+        raise CommandError("FOLDER or FILE: must be given, such as build/prod")
+    try:
+        read = sources(paths)
+    except UnreadableError as error:
+        raise CommandError(str(error)) from error
+    report = judge(read, chosen(rule or []))
+    if json_output:
+        sys.stdout.write(as_json(report) + "\n")
+    else:
+        _print(report, every_unknown=unknown)
+    if not report.is_sound or (strict and report.findings):
+        sys.exit(1)

@@ -1,0 +1,45 @@
+"""The list of invariants, from the rules themselves."""
+
+from policies.invariants.rules import invariants
+
+_OPENING = """\
+# Invariants
+
+What must agree across the objects of a platform, whoever rendered them: this program, another
+blueprint, or a hand. No cluster and no account is needed.
+
+```sh
+make render STACK=prod && gke-inference check build/prod   # every object of a stack, by cluster
+gke-inference check rendered.yaml other/                   # any files and folders of plain YAML
+gke-inference check build/prod --rule metrics-exist --json # one rule, for another program
+```
+
+A table says object, rule, field, value, why, and how to mend it; the exit code is 1 where something
+is broken. A rule that lacks something to decide by says so, with what is missing: that is *not
+decided*, never a pass in silence. `--unknown` lists those objects, `--strict` fails on them, too.
+
+Lists and files of several documents are read. Templates of Helm and folders with a kustomization
+are refused: render them first (`helm template`, `kubectl kustomize`). Flags are understood in every
+form that is in use (`--x=y`, `--x y`, `--x_y`, in a shell's script, from variables and ConfigMaps).
+Engines known by their images and commands: vLLM, SGLang, JetStream and MaxText, TGI, Triton.
+
+What the rules know by heart is [data](../components/gke_inference/data): accelerators, metrics by
+release (`engine_metrics.yaml`), API versions. Sizes and contexts of models are read from their
+names. Rules that are marked *pack* are also [policies](policies.md) of a preview.
+"""
+
+
+def invariants_page() -> str:
+    """Return the page: the rules by subject, each with where it comes from."""
+    found = invariants()
+    lines = [_OPENING]
+    for subject in sorted({subject for subject, _ in found.values()}):
+        lines += [f"## {subject.capitalize()}", ""]
+        lines += ["| rule | what must hold | where it comes from |", "|---|---|---|"]
+        for name, (its, invariant) in found.items():
+            if its == subject:
+                pack = " (pack)" if invariant.check.__module__.endswith("from_pack") else ""
+                cells = [f"`{name}`{pack}", invariant.holds, invariant.source]
+                lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
