@@ -1,8 +1,8 @@
 """What is known of a model by its name: how large its weights are, how long its context."""
 
-from gke_inference.fit import weights_gib
+from planner.memory import weights_gib
+from planner.shapes import shape_of
 from policies.invariants.engines import Engine
-from twin.engines.vllm.models import shape_of
 
 _GUESSED_CONTEXT = 32_768  # what `shape_of` says of a model that it does not know
 

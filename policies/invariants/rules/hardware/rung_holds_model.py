@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.accelerators import accelerator
-from gke_inference.fit import KV_SHARE, UTILISATION
+from planner.memory import KV_SHARE, UTILISATION
 from policies.invariants.engines import Engine, by_gke_type, engines, leads, resource_of, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.models import size_gib
@@ -81,6 +81,6 @@ def _number(text: str | None) -> float | None:
 INVARIANT = Invariant(
     name="rung-holds-model",
     holds="Weights, and a share beside them, fit into the accelerators of every rung.",
-    source="this project's fit arithmetic: gke_inference.fit",
+    source="this project's fit arithmetic: planner.memory",
     check=_check,
 )
