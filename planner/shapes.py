@@ -1,13 +1,15 @@
 """Sizes of models: what a step reads and computes, and what a token of KV cache takes.
 
-Architectures of well-known models are the figures of their published `config.json`; of others, the
-size is read from the name and the shape is estimated from the size.
+Architectures of well-known models are in data/models.yaml; of others, the size is read from the
+name and the shape is estimated from the size.
 """
 
 import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from planner.architectures import Architecture, find
 
 _SIZE = re.compile(r"(?<![\d.a-z])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![a-z])a(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
@@ -62,65 +64,35 @@ class ModelShape:
         return 2 * self.layers * self.kv_heads * self.head_dim * kv_bits // 8
 
 
-def _shape(size: float, layers: int, heads: int, dim: int, context: int) -> ModelShape:
-    return ModelShape(size, size, layers, heads, dim, context)
+def shape(model: Architecture) -> ModelShape:
+    """Return the shape of an architecture at the precision of its checkpoint.
 
+    Latent attention is an attention of one KV head: a token keeps rank and rotary size, once.
 
-# (pattern of the name, shape); the first that matches counts
-_KNOWN: tuple[tuple[str, ModelShape], ...] = (
-    (r"llama-?3\.[13].*405b", _shape(405.9, 126, 8, 128, 131_072)),
-    (r"llama-?3(\.[0-9])?.*70b", _shape(70.6, 80, 8, 128, 131_072)),
-    (r"llama-?3(\.[0-9])?.*8b", _shape(8.03, 32, 8, 128, 131_072)),
-    (r"llama-?3\.2.*3b", _shape(3.21, 28, 8, 128, 131_072)),
-    (r"llama-?3\.2.*1b", _shape(1.24, 16, 8, 64, 131_072)),
-    (r"qwen-?3.*30b-a3b", ModelShape(30.5, 3.3, 48, 4, 128, 40_960, width=2048, query_width=4096)),
-    (r"qwen-?3.*235b-a22b", ModelShape(235, 22, 94, 4, 128, 40_960, width=4096, query_width=8192)),
-    (r"qwen-?3.*32b", _shape(32.8, 64, 8, 128, 40_960)),
-    (r"qwen-?3.*14b", _shape(14.8, 40, 8, 128, 40_960)),
-    (r"qwen-?3.*8b", _shape(8.2, 36, 8, 128, 40_960)),
-    (r"qwen-?3.*4b", _shape(4.0, 36, 8, 128, 40_960)),
-    (r"qwen-?3.*0\.6b", _shape(0.6, 28, 8, 128, 32_768)),
-    (r"gemma-?3.*27b", _shape(27.4, 62, 16, 128, 131_072)),
-    (r"gemma-?3.*12b", _shape(12.2, 48, 8, 256, 131_072)),
-    (r"gemma-?3.*4b", _shape(4.3, 34, 4, 256, 131_072)),
-    (r"gemma-?2.*27b", _shape(27.2, 46, 16, 128, 8_192)),
-    (r"gemma-?2.*2b", _shape(2.6, 26, 4, 256, 8_192)),
-    (r"gemma-?4.*26b-a4b", ModelShape(26.0, 4.0, 30, 8, 256, 131_072)),
-    (r"gemma-?4.*e2b", ModelShape(5.1, 2.3, 30, 2, 256, 131_072, looked_up_billion=2.8)),
-    (r"gemma-?4.*e4b", ModelShape(8.0, 4.5, 35, 2, 256, 131_072, looked_up_billion=3.5)),
-    (
-        r"deepseek-(r1|v3)",
-        ModelShape(671.0, 37.0, 61, 1, 288, 131_072, bits=8, width=7168, query_width=69_632),
-    ),
-    (
-        r"llama-?4.*maverick",
-        ModelShape(400.0, 17.0, 48, 8, 128, 131_072, width=5120, query_width=5120),
-    ),
-    (
-        r"llama-?4.*scout",
-        ModelShape(109.0, 17.0, 48, 8, 128, 131_072, width=5120, query_width=5120),
-    ),
-    (
-        r"qwen-?3.*480b-a35b",
-        ModelShape(480.0, 35.0, 62, 8, 128, 262_144, width=6144, query_width=12_288),
-    ),
-    (
-        r"qwen-?3\.5.*397b-a17b",
-        ModelShape(397.0, 17.0, 15, 2, 256, 262_144, width=4096, query_width=8192),
-    ),
-    (r"llama-?2.*70b", _shape(69.0, 80, 8, 128, 4_096)),
-    (
-        r"gpt-oss.*120b",
-        ModelShape(116.8, 5.1, 36, 8, 64, 131_072, bits=4, width=2880, query_width=4096),
-    ),
-    (
-        r"gpt-oss.*20b",
-        ModelShape(20.9, 3.6, 24, 8, 64, 131_072, bits=4, width=2880, query_width=4096),
-    ),
-    (r"mistral.*7b", _shape(7.25, 32, 8, 128, 32_768)),
-    (r"mixtral.*8x7b", ModelShape(46.7, 12.9, 32, 8, 128, 32_768)),
-    (r"bge-m3", _shape(0.57, 24, 16, 64, 8_192)),
-)
+    Raises:
+        ValueError: it makes no tokens.
+    """
+    if model.kind == "diffusion":
+        raise ValueError(f"must be a model of text, got {model.name}, which makes images")
+    kv_heads, head_dim = model.kv_heads, model.head_dim
+    queries = model.heads * model.head_dim
+    if model.mla:
+        rank, rotary = model.mla
+        kv_heads, head_dim = 1, (rank + rotary) // 2
+        queries = model.heads * (2 * rank + rotary) // 2
+    return ModelShape(
+        parameters_billion=model.parameters_billion,
+        active_billion=model.active_billion or model.parameters_billion,
+        layers=model.layers,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        context=model.context,
+        bits=model.bits,
+        embedding=model.kind == "embedding",
+        width=model.hidden,
+        query_width=queries,
+        looked_up_billion=model.looked_up_billion,
+    )
 
 
 def shape_of(model: str, quantization: str | None = None) -> ModelShape:
@@ -134,15 +106,13 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
         ValueError: the name says nothing of the size.
     """
     name = model.rstrip("/")
-    lowered = name.lower()
-    shape = next((known for pattern, known in _KNOWN if re.search(pattern, lowered)), None)
-    if shape is None:
-        shape = _estimate(name)
+    known = find(name)
+    made = _estimate(name) if known is None else shape(known)
     bits = _QUANTIZED_BITS.get(quantization or "", 0)
     for pattern, found in _BITS:
         if not bits and pattern.search(name):
             bits = found
-    return replace(shape, bits=bits or shape.bits, embedding=_EMBEDDING.search(name) is not None)
+    return replace(made, bits=bits or made.bits, embedding=_EMBEDDING.search(name) is not None)
 
 
 def _estimate(name: str) -> ModelShape:

@@ -14,7 +14,7 @@ _OPENING = """\
 What the cost model of the simulated engine says for every usable published point, and by how much
 it is wrong. What the model is, and what it leaves out, stands in
 [engine-model.md](../engine-model.md); the points, with their sources, in
-[benchmarks.csv](../../twin/engines/vllm/data/benchmarks.csv).
+[benchmarks.csv](../../planner/data/benchmarks.csv).
 
 Each family of engine and hardware has four fitted figures: the parts of peak compute (*prefill*)
 and of peak bandwidth (*decode*) that it reaches, the time that each step takes besides

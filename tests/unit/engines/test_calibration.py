@@ -4,8 +4,9 @@ from statistics import median
 
 import pytest
 
+from planner.points import rows
 from scripts.docs_engine import engine_picture
-from twin.engines.vllm.calibration import bursts, families, fit, fits, rows
+from twin.engines.vllm.calibration import bursts, families, fit, fits
 from twin.engines.vllm.ladder import Stage, climb, published
 
 

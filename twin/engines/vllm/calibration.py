@@ -1,8 +1,8 @@
 """The cost model against published points: which it reproduces, how closely, and where it fails.
 
-`data/benchmarks.csv` holds every published point that states what a steady state needs: model,
-hardware, lengths, and concurrency or "as much as goes". A point is reduced to one mean step: B
-sequences decode, at a context of the prompt and half the answer, while the prompts of those that
+`planner/data/benchmarks.csv` holds every published point that states what a steady state needs:
+model, hardware, lengths, and concurrency or "as much as goes". A point is reduced to one mean step:
+B sequences decode, at a context of the prompt and half the answer, while the prompts of those that
 take the place of finished ones are computed in the same steps; `B / step` is the throughput. The
 step is that of `CostModel`.
 
@@ -16,15 +16,15 @@ out).
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from planner.chips import RUNTIME_MEMORY_GB, Efficiency, accelerator, efficiency_of
+from planner.chips import Efficiency, accelerator, efficiency_of
+from planner.points import group, kv_bits_of, rows, sequences_of, shape_of_row
 from planner.roofline import CostModel, StepLoad
-from planner.shapes import ModelShape, shape_of
 from twin.engines.vllm.flags import DATA, parse
 from twin.engines.vllm.replay import TraceRequest, replay, round_robin
 from twin.engines.vllm.settings import PREFIX, EngineError, deploy
@@ -35,9 +35,7 @@ _OVERHEAD = np.array((0.0005, 0.0012, 0.0018, 0.0025, 0.004, 0.006, 0.009, 0.013
 _MIXTURE = np.array((1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
 _GRID = np.array(np.meshgrid(_PREFILL, _DECODE, _OVERHEAD, _MIXTURE, indexing="ij")).reshape(4, -1)
 """A column for each candidate: prefill, decode, overhead, mixture."""
-_MOST_SEQUENCES = 1024
 _STEP_TOKENS = 8192
-_BITS = {"bf16": 16, "fp16": 16, "bf16/fp8?": 16, "fp8": 8, "fp4": 4, "nvfp4": 4, "mxfp4": 4}
 _VLLM_FAMILIES = {
     "nvidia-l4": "L4",
     "nvidia-rtx-pro-6000": "RTX PRO 6000",
@@ -142,42 +140,6 @@ def family_of(row: Mapping[str, str]) -> str:
     return f"{engine} on {generation}, {size}"
 
 
-def _shape(row: Mapping[str, str]) -> ModelShape:
-    shape = shape_of(row["model"].replace("llama3", "llama-3").replace("llama2", "llama-2"))
-    bits = _BITS.get(row["precision"])
-    if bits is None:  # MLPerf of 2024 does not say: its llama2-70b ran in fp8
-        bits = 8 if row["kind"] == "mlperf" else shape.bits
-    return replace(shape, bits=bits)
-
-
-def _group(shape: ModelShape, row: Mapping[str, str]) -> tuple[int, float]:
-    """Return the chips of one replica and how many replicas the row is of."""
-    chips = int(row["chips"])
-    if row["kind"] != "mlperf":
-        return chips, 1.0
-    memory = accelerator(row["accelerator"]).memory_gb
-    size = 1
-    while size < min(8, chips) and shape.weights_gb > 0.7 * memory * size:
-        size *= 2
-    return size, chips / size
-
-
-def _sequences(row: Mapping[str, str], model: CostModel, reach: float) -> float:
-    """Return how many sequences run at a time."""
-    chip, shape = model.accelerator, model.model
-    memory = (chip.memory_gb * 0.92 - RUNTIME_MEMORY_GB[chip.kind]) * model.chips
-    tokens = (memory - shape.weights_gb) * 1e9 / shape.kv_bytes_per_token(model.kv_bits)
-    # a published server held what the memory model says it could not: nothing is known of the room
-    room = min(tokens / reach, _MOST_SEQUENCES) if tokens > reach else _MOST_SEQUENCES
-    asked = re.match(r"(\d+) concurrent", row["load"])
-    if asked:
-        return min(room, float(asked.group(1)))
-    if row["tpot_stat"] == "NTPOT" and row["output_tokens_per_second"]:
-        # Little's law, from the latency that was published beside the throughput
-        return min(room, float(row["output_tokens_per_second"]) * float(row["tpot_ms"]) / 1e3)
-    return room
-
-
 def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[MeanStep, MeanStep]:
     """Return the steps that decode only, and those that compute prompts beside it."""
     needed = count * given / made
@@ -200,13 +162,12 @@ def _mean_step(model: CostModel, load: StepLoad, part: float) -> MeanStep:
 
 
 def _points(row: Mapping[str, str]) -> list[Point]:
-    shape = _shape(row)
-    chips, replicas = _group(shape, row)
-    kv_bits = 8 if shape.bits < 16 and not row["engine"].startswith("vLLM") else 16
+    shape = shape_of_row(row)
+    chips, replicas = group(shape, row)
+    kv_bits = kv_bits_of(row, shape)
     model = CostModel(shape, accelerator(row["accelerator"]), chips, kv_bits)
     given, made = float(row["input_tokens"]), float(row["output_tokens"])
-    reach = given + made / 2
-    count = _sequences(row, model, reach)
+    count = sequences_of(row, shape, chips, kv_bits)
     count = min(count, _STEP_TOKENS / (1 + given / made))  # more cannot be kept busy with prompts
     common: dict[str, Any] = {
         "row": row,
@@ -224,12 +185,6 @@ def _points(row: Mapping[str, str]) -> list[Point]:
         between = float(row["tpot_ms"])
         found.append(Point(quantity="ms between tokens", published=between, **common))
     return found
-
-
-def rows() -> list[dict[str, str]]:
-    """Return the published points as they stand in the data."""
-    with (DATA / "benchmarks.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def fit(points: Sequence[Point]) -> tuple[np.ndarray, list[np.ndarray]]:
