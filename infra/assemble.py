@@ -85,6 +85,8 @@ def cluster_args(
         args["authorized_networks"] = dict(settings.authorized_networks)
     if platform.monitoring.traces is not None:
         args["traces"] = True
+    if platform.images is not None and platform.images.is_attested:
+        args["image_admission"] = True
     if settings.auto_provisioning_limits is not None:
         args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
     if settings.kms_key is not None:

@@ -43,6 +43,14 @@ class Names:
         """Return the name of a model's disks in a region."""
         return self._name("compute", f"{object_name(model)}-{region}")
 
+    def image_builder(self) -> str:
+        """Return the account id of the builds of images."""
+        return self._name("service_account", "images")
+
+    def attestor(self) -> str:
+        """Return the name of the attestor of images, and of its note."""
+        return self._name("compute", "images")
+
     def _name(self, kind: str, role: str) -> str:
         return physical_name(kind, self.platform.prefix, self.platform.environment, role)
 

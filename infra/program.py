@@ -7,6 +7,7 @@ from gke_inference.node_image_cache import NodeImageCache
 from infra import assemble
 from infra.canary import with_canaries
 from infra.exports import exports
+from infra.images import build_images
 from infra.observe import observe
 from infra.project import enable_services, let_adapters_read
 from infra.region import build_region
@@ -20,10 +21,15 @@ def deploy(platform: Platform) -> None:
     network = Network("network", assemble.network_args(platform), ready)
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
+    guards = build_images(platform, ready)
     served = with_canaries(platform)
     built = {
         region: build_region(
-            served, region, network, None if image is None else image.disk_image, services
+            served,
+            region,
+            network,
+            None if image is None else image.disk_image,
+            [*services, *guards],
         )
         for region in platform.regions
     }

@@ -26,6 +26,32 @@ TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com"
 """APIs that take spans, where the stack has traces."""
 
 
+IMAGE_SERVICES: Final = (
+    "artifactregistry.googleapis.com",
+    "containeranalysis.googleapis.com",
+    "containerscanning.googleapis.com",
+)
+"""APIs of a repository whose images are scanned, where the stack has one."""
+
+BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleapis.com")
+"""APIs of builds, where the stack has them."""
+
+ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
+"""APIs of attestations, where the stack looks for them."""
+
+
+def services_of(platform: Platform) -> tuple[str, ...]:
+    """Return the APIs that a platform calls, each once."""
+    images = platform.images
+    return (
+        *SERVICES,
+        *(TRACE_SERVICES if platform.monitoring.traces else ()),
+        *(IMAGE_SERVICES if images is not None else ()),
+        *(BUILD_SERVICES if images is not None and images.build is not None else ()),
+        *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),
+    )
+
+
 def enable_services(platform: Platform) -> list[pulumi.Resource]:
     """Switch the APIs on; they stay on when the platform goes, as others may use them."""
     return [
@@ -35,7 +61,7 @@ def enable_services(platform: Platform) -> list[pulumi.Resource]:
             project=platform.project,
             service=name,
         )
-        for name in (*SERVICES, *(TRACE_SERVICES if platform.monitoring.traces else ()))
+        for name in services_of(platform)
     ]
 
 

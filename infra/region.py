@@ -17,6 +17,7 @@ from gke_inference.serving_namespace import ServingNamespace
 from infra import assemble, assemble_models
 from infra.assemble import Site
 from infra.capacity import has_groups, regions_using
+from infra.images import taken_from_repository
 from infra.serving import serve
 from infra.stack import Platform
 
@@ -71,7 +72,9 @@ def build_region(
         upsert_existing_objects=True,  # a run that was killed is finished by the next one
         opts=pulumi.ResourceOptions(depends_on=[cluster]),
     )
-    inside = pulumi.ResourceOptions(providers=[provider])
+    inside = pulumi.ResourceOptions(
+        providers=[provider], transformations=taken_from_repository(platform, region)
+    )
     site = Site(
         cluster_name=cluster.cluster_name,
         image_cache=image_cache,

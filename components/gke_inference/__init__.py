@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from .cluster_settings import MaintenanceArgs, SystemPoolArgs
     from .compute_class import ComputeClass, ComputeClassArgs
     from .dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
+    from .engine_repository import EngineRepository, EngineRepositoryArgs
     from .fuse_volume import FuseVolume, FuseVolumeArgs
     from .group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
+    from .image_admission import ImageAdmission, ImageAdmissionArgs
+    from .image_attestor import ImageAttestor, ImageAttestorArgs
+    from .image_build import ImageBuild, ImageBuildArgs
+    from .image_builder import ImageBuilder, ImageBuilderArgs
     from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
     from .metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .model_bucket import ModelBucket, ModelBucketArgs
@@ -43,8 +48,18 @@ __all__ = [
     "ComputeClassArgs",
     "Dashboards",
     "DashboardsArgs",
+    "EngineRepository",
+    "EngineRepositoryArgs",
     "FuseVolume",
     "FuseVolumeArgs",
+    "ImageAdmission",
+    "ImageAdmissionArgs",
+    "ImageAttestor",
+    "ImageAttestorArgs",
+    "ImageBuild",
+    "ImageBuildArgs",
+    "ImageBuilder",
+    "ImageBuilderArgs",
     "InferenceCluster",
     "InferenceClusterArgs",
     "InferenceGateway",
@@ -92,8 +107,18 @@ _HOMES = {
     "ComputeClassArgs": "compute_class",
     "Dashboards": "dashboards",
     "DashboardsArgs": "dashboards",
+    "EngineRepository": "engine_repository",
+    "EngineRepositoryArgs": "engine_repository",
     "FuseVolume": "fuse_volume",
     "FuseVolumeArgs": "fuse_volume",
+    "ImageAdmission": "image_admission",
+    "ImageAdmissionArgs": "image_admission",
+    "ImageAttestor": "image_attestor",
+    "ImageAttestorArgs": "image_attestor",
+    "ImageBuild": "image_build",
+    "ImageBuildArgs": "image_build",
+    "ImageBuilder": "image_builder",
+    "ImageBuilderArgs": "image_builder",
     "InferenceCluster": "cluster",
     "InferenceClusterArgs": "cluster",
     "InferenceGateway": "inference_gateway",

@@ -12,6 +12,7 @@ from .cluster_blocks import (
     NODE_DEFAULTS,
     NODE_SCOPES,
     SHIELDED,
+    admission,
     authorized_networks,
     autoscaling,
     control_plane_access,
@@ -65,6 +66,8 @@ class InferenceClusterArgs(TypedDict):
     """Whether the DNS endpoint answers callers outside the VPC that IAM lets in. Default yes."""
     deletion_protection: NotRequired[bool]
     """Refuse to delete or replace the cluster. Default yes."""
+    image_admission: NotRequired[bool]
+    """Ask the project's Binary Authorization policy about every image. Default no."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key that encrypts Kubernetes secrets; GKE's service agent needs
     `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it. Default: Google's own keys."""
@@ -184,6 +187,7 @@ class InferenceCluster(pulumi.ComponentResource):
         return container.Cluster(
             name,
             addons_config=ADDONS,
+            binary_authorization=admission(args.get("image_admission", False)),
             cluster_autoscaling=autoscaling(settings, node_account),
             control_plane_endpoints_config=control_plane_access(settings),
             cost_management_config={"enabled": True},

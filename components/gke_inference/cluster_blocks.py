@@ -144,3 +144,8 @@ def secret_encryption(
 ) -> "container.ClusterDatabaseEncryptionArgsDict | None":
     """Returns how Kubernetes secrets are encrypted; `None` leaves it to Google's own keys."""
     return None if key is None else {"key_name": key, "state": "ENCRYPTED"}
+
+
+def admission(by_policy: bool) -> "container.ClusterBinaryAuthorizationArgsDict | None":
+    """Returns whether the project's policy is asked about images; the cluster's own has no rule."""
+    return {"evaluation_mode": "PROJECT_SINGLETON_POLICY_ENFORCE"} if by_policy else None

@@ -8,8 +8,13 @@ from .autoscaling import Autoscaling
 from .cluster import InferenceCluster
 from .compute_class import ComputeClass
 from .dashboards import Dashboards
+from .engine_repository import EngineRepository
 from .fuse_volume import FuseVolume
 from .group_operator import LeaderWorkerSetOperator
+from .image_admission import ImageAdmission
+from .image_attestor import ImageAttestor
+from .image_build import ImageBuild
+from .image_builder import ImageBuilder
 from .inference_gateway import InferenceGateway
 from .metrics_adapter import MetricsAdapter
 from .model_bucket import ModelBucket
@@ -28,7 +33,12 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Autoscaling,
     ComputeClass,
     Dashboards,
+    EngineRepository,
     FuseVolume,
+    ImageAdmission,
+    ImageAttestor,
+    ImageBuild,
+    ImageBuilder,
     InferenceCluster,
     InferenceGateway,
     LeaderWorkerSetOperator,

@@ -7,6 +7,7 @@ from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
 from infra.rules.gateway import check_gateway
+from infra.rules.images import check_images
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
@@ -23,6 +24,7 @@ _CHECKS = (
     check_engines,
     check_disaggregation,
     check_gateway,
+    check_images,
     check_monitoring,
     check_storage,
     check_names,

@@ -10,6 +10,7 @@ from infra.stack.engines import (
     Speculative,
 )
 from infra.stack.gateway import Exposure, Gateway
+from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.models import (
     Canary,
     Disk,
@@ -38,6 +39,7 @@ from infra.stack.storage import ImageCache, Storage
 
 __all__ = [
     "Accelerator",
+    "Attestation",
     "Canary",
     "Capacity",
     "ClusterMode",
@@ -47,10 +49,13 @@ __all__ = [
     "Engine",
     "EngineSettings",
     "Exposure",
+    "Flaw",
     "Form",
     "Gateway",
     "Guess",
+    "ImageBuilds",
     "ImageCache",
+    "Images",
     "KvCacheDtype",
     "Maintenance",
     "Model",

@@ -22,6 +22,9 @@ _KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[
 _EMAIL: Final = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 _CHANNEL: Final = r"^#\S+$"
 _HTTPS_URL: Final = r"^https://\S+$"
+_DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
+_BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
+_SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 
 PATTERN_WORDS: Final = {
     _NAME: "lower-case letters, digits and hyphens, a letter first, no hyphen last",
@@ -39,6 +42,9 @@ PATTERN_WORDS: Final = {
     _CHANNEL: "a channel such as #oncall",
     _HTTPS_URL: "a URL that begins with https://",
     _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
+    _DIGEST: "a digest: sha256: and 64 hexadecimal digits",
+    _BRANCH: "a branch such as main",
+    _SOURCE: "projects/PROJECT/locations/LOCATION/connections/CONNECTION/repositories/REPOSITORY",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """For each pattern, what it asks for, in the words of an error message."""
@@ -57,6 +63,9 @@ Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
 Weights = Annotated[str, Field(pattern=_WEIGHTS)]
 AdapterFolder = Annotated[str, Field(pattern=_FOLDER, max_length=100)]
 KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
+Digest = Annotated[str, Field(pattern=_DIGEST)]
+Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
+SourceRepository = Annotated[str, Field(pattern=_SOURCE)]
 EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
 Channel = Annotated[str, Field(pattern=_CHANNEL)]
 HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]

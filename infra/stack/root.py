@@ -7,6 +7,7 @@ from pydantic import Field
 from infra.stack.capacity import Capacity
 from infra.stack.fields import ModelName, Name, ProjectId, RegionName, ShortName, StackModel
 from infra.stack.gateway import Gateway
+from infra.stack.images import Images
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
 from infra.stack.regions import Region
@@ -32,6 +33,8 @@ class Platform(StackModel):
     """Models by the name that clients ask for."""
     gateway: Gateway
     """The endpoint."""
+    images: Images | None = None
+    """A repository of one's own for all images; by default they come from where they are made."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""
     network_policies: bool = True

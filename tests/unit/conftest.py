@@ -44,6 +44,8 @@ class Recorder(mocks.Mocks):
             }
         }
         """What the cloud answers beyond the inputs, by type; a test may add to it."""
+        self.answers: dict[str, dict[str, Any]] = {}
+        """What a planned call is answered, by its token."""
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         if any((seen.type, seen.name) == (args.typ, args.name) for seen in self.registrations):
@@ -64,9 +66,11 @@ class Recorder(mocks.Mocks):
         answered = self.outputs.get(args.typ, {})
         return f"{args.name}-id", {"name": args.name, **inputs, **answered}
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], None]:
+    def call(self, args: mocks.MockCallArgs) -> Any:
+        if args.token in self.answers:
+            return dict(self.answers[args.token])
         self.faults.append(f"a call of {args.token} was not planned")
-        return {}, None
+        return {}
 
     def run(self, program: Callable[[], Any]) -> Any:
         """Runs a program to its end and returns the value of the output it returned."""
@@ -117,10 +121,20 @@ class _TidyMonitor(mocks.MockMonitor):
         try:
             return super().RegisterResource(request)
         finally:
-            if threading.current_thread() is not threading.main_thread():
-                with contextlib.suppress(RuntimeError):  # it has none
-                    asyncio.get_event_loop().close()
-                asyncio.set_event_loop(None)
+            self._close_loop()
+
+    def Invoke(self, request: Any) -> Any:
+        try:
+            return super().Invoke(request)
+        finally:
+            self._close_loop()
+
+    @staticmethod
+    def _close_loop() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            with contextlib.suppress(RuntimeError):  # it has none
+                asyncio.get_event_loop().close()
+            asyncio.set_event_loop(None)
 
 
 @pytest.fixture(scope="session")

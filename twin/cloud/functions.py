@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twin.cloud.identity import project_number
+from twin.cloud.key_versions import KEY_VERSION, key_version
 from twin.cloud.references import resolve
 from twin.cloud.regions import is_region, regions
 from twin.cloud.special_outputs import DEFAULT_VERSION
@@ -57,6 +58,8 @@ def call(token: str, arguments: Json, configured: Json, store: Store) -> Json:
         FunctionError: no such function here, or an argument is missing.
         CloudError: Google has no such thing.
     """
+    if token == KEY_VERSION:
+        return key_version(arguments, store)
     make = _FUNCTIONS.get(token)
     if make is not None:
         return make(arguments, configured)

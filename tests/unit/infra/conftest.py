@@ -17,8 +17,20 @@ COMPUTED: dict[str, dict[str, Any]] = {
 }
 
 
+ANSWERS: dict[str, dict[str, Any]] = {
+    "gcp:kms/getKMSCryptoKeyVersion:getKMSCryptoKeyVersion": {
+        "name": "projects/acme/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1",
+        "publicKeys": [{"algorithm": "EC_SIGN_P256_SHA256", "pem": "a public key"}],
+    }
+}
+
+
 class CloudRecorder(Recorder):
     """Records registrations, and answers with the outputs that the program reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = ANSWERS
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         name, outputs = super().new_resource(args)

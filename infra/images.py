@@ -1,0 +1,131 @@
+"""Wires images: a repository in each region, builds, attestations, and the pods that take them."""
+
+import pulumi
+
+from gke_inference.engine_repository import EngineRepository, EngineRepositoryArgs
+from gke_inference.image_admission import ImageAdmission, ImageAdmissionArgs
+from gke_inference.image_attestor import ImageAttestor, ImageAttestorArgs
+from gke_inference.image_build import ImageBuild, ImageBuildArgs
+from gke_inference.image_builder import ImageBuilder, ImageBuilderArgs
+from gke_inference.versions import builds
+from infra.assemble import location
+from infra.image_names import engines, replaced, replacements, repository_url
+from infra.names import Names
+from infra.stack import Attestation, Images, Platform
+
+
+def build_images(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Build what delivers images, and return what must be there before a cluster runs one."""
+    images = platform.images
+    if images is None:
+        return []
+    builder = None
+    if images.build is not None:
+        args = ImageBuilderArgs(
+            account_id=Names(platform).image_builder(), project=platform.project
+        )
+        builder = ImageBuilder("images-builder", args, opts)
+    members = [] if builder is None else [builder.member]
+    made: list[pulumi.Resource] = [
+        EngineRepository(f"{region}-images", _repository(platform, images, region, members), opts)
+        for region in platform.regions
+    ]
+    attestor = None
+    if images.is_attested:
+        attestor = ImageAttestor("images", _attestor(platform, members), opts)
+        admission = _admission(platform, images, attestor)
+        made.append(ImageAdmission("images-admission", admission, opts))
+    if images.build is not None and builder is not None:
+        triggers = _build(platform, images, builder, attestor)
+        behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
+        ImageBuild("images-build", triggers, behind)
+    return made
+
+
+def taken_from_repository(
+    platform: Platform, region: str
+) -> list[pulumi.ResourceTransformation] | None:
+    """Return what makes every pod of a region take its images from the region's repository."""
+    references = replacements(platform, region)
+    if not references:
+        return None
+
+    def replace(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+        return pulumi.ResourceTransformationResult(replaced(args.props, references), args.opts)
+
+    return [replace]
+
+
+def _repository(
+    platform: Platform, images: Images, region: str, writers: list[pulumi.Output[str]]
+) -> EngineRepositoryArgs:
+    args = EngineRepositoryArgs(
+        labels={"env": platform.environment},
+        location=region,
+        project=platform.project,
+        repository_id=images.repository,
+    )
+    if writers:
+        args["writers"] = [*writers]
+    return args
+
+
+def _attestor(platform: Platform, signers: list[pulumi.Output[str]]) -> ImageAttestorArgs:
+    args = ImageAttestorArgs(
+        attestor_name=Names(platform).attestor(),
+        labels={"env": platform.environment},
+        location=next(iter(platform.regions)),
+        project=platform.project,
+        protect_key=platform.protection,
+    )
+    if signers:
+        args["signers"] = [*signers]
+    return args
+
+
+def _admission(platform: Platform, images: Images, attestor: ImageAttestor) -> ImageAdmissionArgs:
+    names = Names(platform)
+    return ImageAdmissionArgs(
+        attestors=[attestor.attestor],
+        audit_only=images.attestation is Attestation.AUDIT,
+        clusters=[
+            f"{location(platform, region)}.{names.cluster(region)}" for region in platform.regions
+        ],
+        project=platform.project,
+    )
+
+
+def _build(
+    platform: Platform, images: Images, builder: ImageBuilder, attestor: ImageAttestor | None
+) -> ImageBuildArgs:
+    if images.build is None:
+        raise ValueError("images.build must be set")
+    source = images.build.source
+    args = ImageBuildArgs(
+        branch=source.branch,
+        builder=builder.email,
+        images=sorted(name for name in engines(platform) if _is_pinned(name)),
+        location=source.repository.split("/")[3],
+        project=platform.project,
+        refuse_severity=images.build.refuse_severity.value,
+        repositories=[
+            repository_url(platform, region, images.repository) for region in platform.regions
+        ],
+        source_repository=source.repository,
+    )
+    for name in sorted(engines(platform)):
+        if not _is_pinned(name):
+            pulumi.log.warn(
+                f"images.build: {name} is not built, as what it starts from has no digest:"
+                " run `gke-inference images pin`"
+            )
+    if attestor is not None:
+        args["attestor"] = attestor.attestor
+        args["key_version"] = attestor.key_version
+    return args
+
+
+def _is_pinned(name: str) -> bool:
+    """Return whether the base of our image has a digest: nothing is built from another."""
+    build = builds().get(name)
+    return build is not None and bool(build.base.digest)
