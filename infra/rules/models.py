@@ -102,6 +102,9 @@ def _check_groups(
     if groups and platform.form_of(model) is Form.DUAL_CONTAINER:
         message = f"must not be dual-container: {next(iter(groups.values()))} spans several hosts"
         yield Problem(join("models", name, "form"), f"{message}, got 'dual-container'")
+    if groups and model.live_adapters is not None:
+        message = f"must be left out: {next(iter(groups.values()))} spans several hosts"
+        yield Problem(join("models", name, "live_adapters"), f"{message}, and a loader serves one")
     if model.spanning is None:
         return
     if not groups:

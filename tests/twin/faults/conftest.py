@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.twin.faults.rig import Platform, counts
+from tests.twin.faults.rig import NO_L4, NO_OTHER_TPU, TPU, Platform, counts
 from twin.paths import REPOSITORY
 from twin.traffic import Report
 
@@ -13,7 +13,7 @@ from twin.traffic import Report
 def platform(tmp_path_factory):
     made = Platform(tmp_path_factory.mktemp("faults"))
     try:
-        made.bring_up()
+        made.bring_up(TPU, NO_OTHER_TPU, NO_L4)
         yield made
     finally:
         made.close()

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from scripts.ask import stream_chat
 from scripts.engine import Engine
 from scripts.placements import placements, settled
@@ -21,6 +23,7 @@ from twin.paths import REPOSITORY, TwinPaths
 from twin.traffic import Outcome, Report, Trace, mixed_lengths, run
 
 STACK = "local"
+LOCAL = REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml"
 MODEL = "llama-3.1-8b"
 NAMESPACE = "models"
 SPEED = 20
@@ -53,14 +56,21 @@ def counts(report: Report) -> dict[str, int]:
 class Load:
     """Requests at a steady rate, sent from a thread of its own."""
 
-    def __init__(self, url: str, seconds: float, rate: float = 12.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        seconds: float,
+        rate: float = 12.0,
+        model: str = MODEL,
+        output_tokens: tuple[int, int] = (8, 16),  # on an L4 a second: shorter than the notice
+    ) -> None:
         stream = mixed_lengths(
             rate=rate,
             seconds=seconds,
             seed=1,
-            model=MODEL,
+            model=model,
             prompts=[(1.0, 40, 400)],
-            outputs=[(1.0, 8, 16)],  # on an L4 about a second: shorter than the notice
+            outputs=[(1.0, *output_tokens)],
         )
         self._trace = Trace.merge("steady", stream)
         self._url = url
@@ -92,22 +102,26 @@ class Load:
 class Platform:
     """A platform on a twin of its own, out of a project of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, file: Path = LOCAL, replicas: str = "{min: 3, max: 3, standby: 0}"
+    ) -> None:
         self.paths = TwinPaths(folder / "twin")
         self.engine = Engine(self.paths, SPEED)
-        local = (REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml").read_text()
-        text = re.sub(r"replicas: \{.*\}", "replicas: {min: 3, max: 3, standby: 0}", local)
-        assert text != local
-        self.project = scratch_project(folder, STACK, text)
+        found = file.read_text()
+        text = re.sub(r"replicas: \{.*\}", f"replicas: {replicas}", found)
+        assert text != found
+        self.stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        self.model = next(iter(yaml.safe_load(text)["config"]["gke-inference:platform"]["models"]))
+        self.project = scratch_project(folder, self.stack, text)
         self._state = backend(folder)
         self.url = ""
 
-    def bring_up(self) -> None:
-        """Deploy the stack; where that fails, `close` ends what was started."""
-        self.world(TPU, NO_OTHER_TPU, NO_L4)
-        self.pulumi("stack", "init", STACK, "--no-select")
-        self.pulumi("up", "--yes", "--skip-preview", "-s", STACK)
-        outputs = self.pulumi("stack", "output", "endpoint", "-s", STACK)
+    def bring_up(self, *stock: StockLine) -> None:
+        """Deploy the stack where there is this stock; `close` ends what was started."""
+        self.world(*stock)
+        self.pulumi("stack", "init", self.stack, "--no-select")
+        self.pulumi("up", "--yes", "--skip-preview", "-s", self.stack)
+        outputs = self.pulumi("stack", "output", "endpoint", "-s", self.stack)
         self.url = outputs.strip()
         self.kube = Kube(self.cluster / "kubeconfig")
 
@@ -148,7 +162,7 @@ class Platform:
 
     def _answers(self) -> bool:
         try:
-            return bool(stream_chat(self.url, MODEL, "Are you there?").text)
+            return bool(stream_chat(self.url, self.model, "Are you there?").text)
         except Exception:  # noqa: BLE001 - every reason not to answer is a reason to wait
             return False
 

@@ -50,3 +50,16 @@ CANARY = {"version": "next", "weights": "llama-3.1-8b-next"}
 def test_what_cannot_be_is_refused_when_the_stack_is_read(more: Any, message: str):
     with pytest.raises(StackError, match=message):
         platform(**more)
+
+
+def test_a_model_whose_replicas_have_several_hosts_is_refused_before_anything_is_made():
+    folder = STACKS.parent / "docs" / "examples" / "multi-host"
+    found = platform_of(folder / "Pulumi.slices.yaml")
+    parse(json.dumps(found))
+    found["models"]["llama-3.1-70b"]["live_adapters"] = {}
+    with pytest.raises(StackError) as refused:
+        parse(json.dumps(found))
+    assert [str(problem) for problem in refused.value.problems] == [
+        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[1] spans "
+        "several hosts, and a loader serves one"
+    ]
