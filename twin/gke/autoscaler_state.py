@@ -128,11 +128,11 @@ class ClusterState:
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
         self.wake = threading.Event()
-        kube = ctx.kube
-        self._pods = Informer(kube, "/api/v1/pods", self.wake)
-        self._nodes = Informer(kube, "/api/v1/nodes", self.wake)
-        self._namespaces = Informer(kube, "/api/v1/namespaces", self.wake)
-        self._classes = Informer(kube, "/apis/cloud.google.com/v1/computeclasses", self.wake)
+        watches = ctx.watches
+        self._pods = Informer(watches, "/api/v1/pods", self.wake)
+        self._nodes = Informer(watches, "/api/v1/nodes", self.wake)
+        self._namespaces = Informer(watches, "/api/v1/namespaces", self.wake)
+        self._classes = Informer(watches, "/apis/cloud.google.com/v1/computeclasses", self.wake)
         self._first_seen: dict[str, float] = {}
         self._pool_cache: dict[str, tuple[float, PoolSpec]] = {}
         self._pod_cache: dict[str, Pod] = {}

@@ -1,17 +1,19 @@
 """What every controller of a cluster is given."""
 
 import json
+import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from twin.events import Events
+from twin.gke.watches import Watches
 from twin.kube import Kube
 from twin.paths import TwinPaths
 from twin.rules import Rules
 from twin.toolchain import tool
 
-_CONNECTIONS = 96  # some thirty watches hold one each; the others are kept open between requests
+_CONNECTIONS = 96  # some twenty watches hold one each; the others are kept open between requests
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,25 @@ class ClusterContext:
         self.events = Events(paths.events_file)
         self.rules = Rules.of(paths)
         self._kube: Kube | None = None
+        self._watches: Watches | None = None
+        self._making = threading.Lock()
 
     @property
     def kube(self) -> Kube:
         """The cluster's API server, as its administrator."""
-        if self._kube is None:
-            self._kube = Kube(self.kubeconfig, _CONNECTIONS)
-        return self._kube
+        with self._making:
+            if self._kube is None:
+                self._kube = Kube(self.kubeconfig, _CONNECTIONS)
+            return self._kube
+
+    @property
+    def watches(self) -> Watches:
+        """Watches of the cluster's objects, shared by everything that has this context."""
+        kube = self.kube
+        with self._making:
+            if self._watches is None:
+                self._watches = Watches(kube)
+            return self._watches
 
     def tool(self, program: str) -> Path:
         """Return the path of a program of the twin."""

@@ -3,7 +3,8 @@
 import logging
 import threading
 
-from twin.kube import JsonObject, Kube
+from twin.gke.watches import Watches
+from twin.kube import JsonObject
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
@@ -14,12 +15,12 @@ class Informer:
 
     def __init__(
         self,
-        kube: Kube,
+        watches: Watches,
         path: str,
         wake: threading.Event,
         label_selector: str | None = None,
     ) -> None:
-        self._kube = kube
+        self._watches = watches
         self._path = path
         self._wake = wake
         self._selector = label_selector
@@ -43,7 +44,7 @@ class Informer:
 
     def _follow(self, stop: threading.Event) -> None:
         fresh: set[str] | None = set()
-        for kind, item in self._kube.watch(self._path, stop, self._selector):
+        for kind, item in self._watches.watch(self._path, stop, self._selector):
             if kind == "TICK":
                 continue
             if kind == "SYNCED":

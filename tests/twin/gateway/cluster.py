@@ -20,6 +20,7 @@ from tests.twin.gateway.manifests import health_check, pool, service
 from twin.events import Events
 from twin.gke.bootstrap import gateway_classes
 from twin.gke.gateway import GatewayController, stop_all
+from twin.gke.watches import Watches
 from twin.kube import Kube
 from twin.paths import TwinPaths
 from twin.pki import make_authority
@@ -111,6 +112,7 @@ class Cluster:
         self.kubeconfig.write_text(json.dumps(config))
         self._await(f"https://127.0.0.1:{api}/readyz", token)
         self.kube = Kube(self.kubeconfig)
+        self.watches = Watches(self.kube)
         self._install_kinds()
         self.apply(*gateway_classes())
         self.start_body_router()

@@ -42,7 +42,7 @@ class NodeAgent:
         """Work until `stop` is set."""
         nodes = threading.Thread(target=self._watch_nodes, args=(stop,), name="agent-nodes")
         nodes.start()
-        for kind, pod in self._context.kube.watch("/api/v1/pods", stop):
+        for kind, pod in self._context.watches.watch("/api/v1/pods", stop):
             if stop.is_set():
                 break
             try:
@@ -101,7 +101,7 @@ class NodeAgent:
         runner.start()
 
     def _watch_nodes(self, stop: threading.Event) -> None:
-        for kind, node in self._context.kube.watch("/api/v1/nodes", stop):
+        for kind, node in self._context.watches.watch("/api/v1/nodes", stop):
             if stop.is_set():
                 return
             if kind == "DELETED":

@@ -16,6 +16,7 @@ from twin.gke.gateway.process import EnvoyProcess
 from twin.gke.gateway.status import StatusWriter
 from twin.gke.gateway.store import Store, watch_all
 from twin.gke.gateway.translate import translate
+from twin.gke.watches import Watches
 from twin.kube import Kube
 from twin.paths import TwinPaths
 
@@ -52,6 +53,11 @@ class Context(Protocol):
         ...
 
     @property
+    def watches(self) -> Watches:
+        """Watches of its objects."""
+        ...
+
+    @property
     def events(self) -> Events:
         """The timeline."""
         ...
@@ -77,7 +83,7 @@ class GatewayController:
 
     def run(self, stop: threading.Event) -> None:
         """Keep gateways as the API server says until `stop` is set; Envoys go on serving."""
-        watch_all(self._ctx.kube, self._store, stop)
+        watch_all(self._ctx.watches, self._store, stop)
         limit = time.monotonic() + _SYNC_SECONDS
         while len(self._store.synced) < len(WATCHED) and time.monotonic() < limit:
             if stop.wait(0.05):

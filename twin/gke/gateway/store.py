@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 
 from twin.gke.gateway.objects import WATCHED, JsonObject, Key, key_of, traits
-from twin.kube import Kube
+from twin.gke.watches import Watches
 
 _log = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
@@ -60,19 +60,19 @@ class Store:
             return {kind: dict(found) for kind, found in self.objects.items()}
 
 
-def watch_all(kube: Kube, store: Store, stop: threading.Event) -> None:
+def watch_all(watches: Watches, store: Store, stop: threading.Event) -> None:
     """Fill a store from now until `stop` is set, with a thread for each kind."""
     for kind, path in WATCHED.items():
         threading.Thread(
-            target=_watch, args=(kube, store, kind, path, stop), daemon=True, name=f"gw-{kind}"
+            target=_watch, args=(watches, store, kind, path, stop), daemon=True, name=f"gw-{kind}"
         ).start()
 
 
-def _watch(kube: Kube, store: Store, kind: str, path: str, stop: threading.Event) -> None:
+def _watch(watches: Watches, store: Store, kind: str, path: str, stop: threading.Event) -> None:
     while not stop.is_set():
         listed: set[Key] | None = set()  # None: the list is complete
         try:
-            for event, obj in kube.watch(path, stop):
+            for event, obj in watches.watch(path, stop):
                 if event == "SYNCED":
                     if listed is not None:
                         store.keep(kind, listed)

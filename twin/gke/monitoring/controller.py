@@ -43,10 +43,10 @@ class Monitoring:
         shortest = float(ctx.rules.value("monitoring.interval.shortest"))
         self._clock = Clock(ctx.rules.speed, shortest)
         self._server = PrometheusServer(ctx)
-        self._pods = Informer(ctx.kube, "/api/v1/pods", self._wake)
-        self._scraped = [Informer(ctx.kube, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
-        self._rules = [Informer(ctx.kube, f"{_API}/{kind}", self._wake) for kind in _RULES]
-        self._gateways = Informer(ctx.kube, _GATEWAYS, self._wake)
+        self._pods = Informer(ctx.watches, "/api/v1/pods", self._wake)
+        self._scraped = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
+        self._rules = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _RULES]
+        self._gateways = Informer(ctx.watches, _GATEWAYS, self._wake)
         self._scoped: dict[tuple[str, int], list[JsonObject] | ConfigError] = {}
         spec = ctx.spec
         self._labels = {
