@@ -87,6 +87,16 @@ def operator_objects() -> dict[str, Manifest]:
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
         "may": manifest("cluster_role", "lws-manager-role", labels=labels, rules=_rules()),
         "binding": _binding("lws-manager-rolebinding", "lws-manager-role"),
+        "may-certify": manifest(
+            "role",
+            "lws-certificate-role",
+            NAMESPACE,
+            labels=labels,
+            rules=[_rule([""], ["secrets"], ["get", "list", "update", "watch"])],
+        ),
+        "certifying": _binding(
+            "lws-certificate-rolebinding", "lws-certificate-role", namespace=NAMESPACE
+        ),
         "may-lead": manifest(
             "role", "lws-leader-election-role", NAMESPACE, labels=labels, rules=_election_rules()
         ),
@@ -154,12 +164,15 @@ def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest
 
 
 def _rules() -> list[Manifest]:
-    """Returns upstream's permissions (config/rbac/role.yaml)."""
+    """Returns upstream's permissions (config/rbac/role.yaml), but for Secrets.
+
+    Upstream lets it read those of every namespace. It reads one, its certificate, through a cache
+    of its own namespace (cert-controller v0.16.0, pkg/rotator), so that is all it may.
+    """
     made = [
         _rule([""], ["nodes"], ["get", "list", "patch", "update", "watch"]),
         _rule([""], ["pods", "services"], _EVERY),
         _rule([""], ["pods/finalizers"], ["update"]),
-        _rule([""], ["secrets"], ["get", "list", "update", "watch"]),
         _rule(
             ["", api("event").group],
             ["events"],

@@ -4,6 +4,8 @@ Objects: sigs.k8s.io/lws v0.9.0, config/webhook. The operator finds them by thei
 the authority of its certificate into them.
 """
 
+from functools import partial
+
 from .manifests import Manifest, labels_for, manifest
 from .versions import api
 
@@ -22,30 +24,7 @@ def webhooks(namespace: str, service: str) -> dict[str, Manifest]:
     roles = (phases.group, _version(phases.api_version), "disaggregatedsets")
     pods = ("", "v1", "pods")
     both = ["CREATE", "UPDATE"]
-
-    def hook(
-        name: str, path: str, of: tuple[str, str, str], operations: list[str], *, marked: bool
-    ) -> Manifest:
-        made: Manifest = {
-            "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"name": service, "namespace": namespace, "path": path}},
-            "failurePolicy": "Fail",
-            "name": name,
-            "rules": [
-                {
-                    "apiGroups": [of[0]],
-                    "apiVersions": [of[1]],
-                    "operations": operations,
-                    "resources": [of[2]],
-                }
-            ],
-            "sideEffects": "None",
-        }
-        if marked:  # other pods never wait for this operator
-            expression = {"key": _GROUP_LABEL, "operator": "Exists"}
-            made["objectSelector"] = {"matchExpressions": [expression]}
-        return made
-
+    hook = partial(_hook, {"name": service, "namespace": namespace})
     kind = f"{groups[0].replace('.', '-')}-{groups[1]}-leaderworkerset"
     role = f"{roles[0].replace('.', '-')}-{roles[1]}-disaggregatedset"
     return {
@@ -69,6 +48,36 @@ def webhooks(namespace: str, service: str) -> dict[str, Manifest]:
             ],
         ),
     }
+
+
+def _hook(
+    service: dict[str, str],
+    name: str,
+    path: str,
+    of: tuple[str, str, str],
+    operations: list[str],
+    *,
+    marked: bool,
+) -> Manifest:
+    made: Manifest = {
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {**service, "path": path}},
+        "failurePolicy": "Fail",
+        "name": name,
+        "rules": [
+            {
+                "apiGroups": [of[0]],
+                "apiVersions": [of[1]],
+                "operations": operations,
+                "resources": [of[2]],
+            }
+        ],
+        "sideEffects": "None",
+    }
+    if marked:  # other pods never wait for this operator
+        expression = {"key": _GROUP_LABEL, "operator": "Exists"}
+        made["objectSelector"] = {"matchExpressions": [expression]}
+    return made
 
 
 def _version(api_version: str) -> str:

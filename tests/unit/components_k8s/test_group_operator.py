@@ -114,3 +114,18 @@ def agree(ours: dict[str, Any], upstream: dict[str, Any], path: str) -> None:
         agree(body, upstream["properties"][name], f"{path}.{name}")
     if "items" in ours:
         agree(ours["items"], upstream["items"], f"{path}[]")
+
+
+def test_it_reads_no_secret_outside_its_namespace():
+    made = operator_objects().values()
+    of_cluster = [obj for obj in made if obj["kind"] == "ClusterRole"]
+    assert of_cluster
+    assert not [r for obj in of_cluster for r in obj["rules"] if "secrets" in r["resources"]]
+    (own,) = [
+        obj
+        for obj in made
+        if obj["kind"] == "Role" and any("secrets" in rule["resources"] for rule in obj["rules"])
+    ]
+    bound = [obj for obj in made if obj["kind"] == "RoleBinding"]
+    assert own["metadata"]["namespace"] == "lws-system"
+    assert own["metadata"]["name"] in {obj["roleRef"]["name"] for obj in bound}
