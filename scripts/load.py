@@ -5,7 +5,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from scripts.console import CommandError, console
@@ -21,6 +21,7 @@ from twin.traffic import Ask, Report, Trace, mixed_lengths, run
 
 _SEED = 20261121
 _STEP_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
 
 
 def trace_of(traffic: Traffic, model: str) -> Trace:
@@ -67,13 +68,24 @@ class Load(threading.Thread):
             self._events.emit("scenario.step", "load", f"{stage.rate:g} requests a second")
             time.sleep(stage.seconds)
 
-    def finish(self) -> Report:
+    def finish(self, look: Callable[[], str], say: Callable[[str], None]) -> Report:
         """Wait for the last answer and return what became of every request.
+
+        Args:
+            look: how the replicas are now, in a line.
+            say: takes a line with the time and how they are, whenever that changed.
 
         Raises:
             CommandError: the client failed.
         """
-        self.join()
+        begun, before = time.monotonic(), ""
+        whole = sum(stage.seconds for stage in self._stages)
+        while self.is_alive():
+            now = look()
+            if now != before:
+                before, passed = now, min(time.monotonic() - begun, whole)
+                say(f"  {passed:3.0f} of {whole:.0f} s: {now}")
+            self.join(timeout=_LOOK_SECONDS)
         if self.report is None:
             raise CommandError("the load generator failed; see above")
         return self.report

@@ -3,15 +3,17 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.ask import stream_chat
 from scripts.console import CommandError, console, step
 from scripts.load import Load, draw, tell
-from scripts.placements import settled
+from scripts.placements import placements, settled
 from twin.events import Events
 from twin.gke import scenario as scenarios
+from twin.kube import KubeError
 from twin.paths import TwinPaths
 from twin.rules import Rules
 from twin.timeline import Event, table
@@ -130,6 +132,18 @@ def _with_client(
     return finished, told
 
 
+def _replicas(paths: TwinPaths) -> str:
+    """Say how many replicas are in which state on which rung."""
+    try:
+        found = Counter((one.state, one.rung) for one in placements(paths))
+    except KubeError as error:
+        return f"a cluster does not answer: {error.message}"
+    return ", ".join(
+        f"{number} {state} on {rung}" if rung else f"{number} {state}"
+        for (state, rung), number in sorted(found.items())
+    )
+
+
 def _with_load(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
 ) -> tuple[bool, _Tell]:
@@ -140,8 +154,9 @@ def _with_load(
     load = Load(traffic, endpoint, model, Events(paths.events_file))
     load.start()
     finished = runner.run(_step_done)
-    report = load.finish()
-    settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
+    report = load.finish(lambda: _replicas(paths), console.print)
+    with step("Waiting until the platform is at rest again"):
+        settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
 
     def told(happened: Sequence[Event], begun: float) -> None:
         del happened  # the nodes that were there before came earlier

@@ -1,7 +1,9 @@
 """`gke-inference trace`: the spans of one request on the twin, as a waterfall."""  # noqa: A005 - the name of the subcommand
 
 import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -96,9 +98,13 @@ def _bar(line: Line) -> str:
 
 def trace(
     asked: Annotated[str, typer.Argument(metavar="ID", help="A trace's id or its begin.")] = "last",
+    svg: Annotated[
+        Path | None, typer.Option(help="File to draw the waterfall into, too.", dir_okay=False)
+    ] = None,
 ) -> None:
     """Show where the time of one request went: gateway, picker, engine; on the twin."""
-    lines = waterfall(chosen(read_spans(TwinPaths.default()), asked))
+    paths = TwinPaths.default()
+    lines = waterfall(chosen(read_spans(paths), asked))
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("SPAN", "SERVICE"):
         table.add_column(column, no_wrap=True)
@@ -109,3 +115,25 @@ def trace(
         table.add_row(name, line.span["service"], f"{line.milliseconds:.1f}", _bar(line))
     console.print(f"trace {lines[0].span['trace']}")
     console.print(table)
+    if svg is not None:
+        draw(paths, lines, svg)
+        console.print(f"Drawn    {svg}")
+
+
+def draw(paths: TwinPaths, lines: list[Line], file: Path) -> None:
+    """Draw a waterfall into an SVG file."""
+    os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
+    from twin.waterfall_svg import Bar, save  # noqa: PLC0415 - loads the plotting library
+
+    first = min(line.span["start"] for line in lines)
+    bars = [
+        Bar(
+            shown_name(line.span),
+            line.span["service"],
+            line.depth,
+            (line.span["start"] - first) / 1e6,
+            line.milliseconds,
+        )
+        for line in lines
+    ]
+    save(bars, file, f"trace {lines[0].span['trace']}")

@@ -1,10 +1,11 @@
 """Draws curves over one axis of time as SVG: panels below each other, steps, a legend each."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from twin import svg
 
 _WIDTH_INCHES = 11
 _PANEL_INCHES = 1.9
@@ -39,11 +40,7 @@ def save(
         file: where to.
         title: above the drawing.
     """
-    matplotlib: Any = importlib.import_module("matplotlib")
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "gke-inference"  # the same curves draw the same file
-    matplotlib.rcParams["svg.fonttype"] = "none"
-    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    pyplot = svg.pyplot()
     size = (_WIDTH_INCHES, 1.0 + _PANEL_INCHES * len(panels))
     figure, grid = pyplot.subplots(
         len(panels), 1, figsize=size, sharex=True, layout="constrained", squeeze=False
@@ -64,9 +61,7 @@ def save(
         )
     top.set_title(title, fontsize=10, pad=22)
     bottom.set_xlabel("seconds on the wall", fontsize=8)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
+    svg.write(pyplot, figure, file)
 
 
 def _draw(axes: Any, panel: Panel) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from twin import svg
 from twin.timeline import Bar, Drawing, Event, clock, drawing, ordered, workload_of
 
 _COLOURS = {
@@ -133,11 +134,7 @@ def save(events: Iterable[Event], speed: float, file: Path, title: str = "Timeli
         file: where to.
         title: above the drawing.
     """
-    matplotlib: Any = importlib.import_module("matplotlib")
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "gke-inference"  # the same events draw the same file
-    matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text: small, and can be searched
-    pyplot: Any = importlib.import_module("matplotlib.pyplot")
+    pyplot = svg.pyplot()
     told = with_what_was_there(events)
     found = _arranged(drawing(told), client_bars(told))
     lanes = _with_client_in_one_row(rows_of(found))
@@ -152,9 +149,7 @@ def save(events: Iterable[Event], speed: float, file: Path, title: str = "Timeli
     _draw_marks(axes, found, tops, height)
     _axes_texts(axes, speed, title)
     _legend(figure, found)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
+    svg.write(pyplot, figure, file)
 
 
 def _with_client_in_one_row(lanes: dict[str, list[list[Bar]]]) -> dict[str, list[list[Bar]]]:

@@ -1,17 +1,21 @@
 """Spans of the simulated engine: vLLM's attributes, the caller's trace, and no prompt."""
 
 import json
+import logging
 from concurrent import futures
 
 import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as services
 
-from scripts.trace import chosen, waterfall
+from scripts.trace import chosen, draw, waterfall
+from tests.unit.engines.support import deployment, serve
+from twin.engines.vllm import logs
 from twin.engines.vllm.request import Request
 from twin.engines.vllm.tracing import export_request, span_attributes
 from twin.gke.gateway.envoy_tracing import CLUSTER, collector_cluster, send_spans
 from twin.gke.traces import SpanFile, plain_spans
+from twin.paths import TwinPaths
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -121,3 +125,52 @@ def test_an_attribute_that_is_no_plain_value_does_not_cost_the_spans(tmp_path):
     (kept,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert "a" in kept["attributes"]["list"]
     assert kept["attributes"]["nothing"] == ""
+
+
+def test_a_waterfall_is_drawn_with_a_bar_for_each_span(tmp_path):
+    spans = [
+        {"id": "a", "parent": "", "trace": TRACE, "service": "gateway", "name": "ingress"},
+        {"id": "b", "parent": "a", "trace": TRACE, "service": "llama", "name": "llm_request"},
+    ]
+    for number, one in enumerate(spans):
+        one |= {"start": number * 10**6, "end": 5 * 10**6, "attributes": {}}
+    files = [tmp_path / "once.svg", tmp_path / "twice.svg"]
+    for file in files:
+        draw(TwinPaths(tmp_path / "twin"), waterfall(spans), file)
+    drawn = files[0].read_text()
+    for words in ("ingress", "llm_request", "gateway", "5.0 ms", "4.0 ms", TRACE):
+        assert words in drawn
+    assert drawn == files[1].read_text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"traceparent": f"00-{TRACE}-{PARENT}-01"}, {"trace_id": TRACE}),
+        ({"traceparent": "nonsense"}, {}),
+        ({}, {}),
+    ],
+)
+def test_a_line_about_a_request_has_the_trace_of_its_caller(headers, expected, caplog):
+    lines: list[dict[str, object]] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            lines.append(json.loads(logs.JsonFormatter().format(record)))
+
+    async def ask(client, _engine):
+        body = {"model": "llama-3.1-8b", "prompt": "Hello", "max_tokens": 2}
+        answer = await client.post("/v1/completions", json=body, headers=headers)
+        return answer.status
+
+    handler = Handler()
+    logging.getLogger("vllm").addHandler(handler)
+    caplog.set_level(logging.INFO, "vllm")
+    try:
+        assert serve(deployment(), ask) == 200
+    finally:
+        logging.getLogger("vllm").removeHandler(handler)
+    (line,) = [line for line in lines if "/v1/completions" in str(line["message"])]
+    assert line["message"] == '"POST /v1/completions HTTP/1.1" 200'
+    assert {key: line[key] for key in line if key == "trace_id"} == expected
+    assert "Hello" not in json.dumps(lines)

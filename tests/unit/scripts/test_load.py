@@ -1,10 +1,14 @@
 """A scenario's traffic and its curves."""
 
+import threading
+
 import pytest
 
+from scripts import load as load_module
 from scripts.console import CommandError
-from scripts.load import node_curves, tell, trace_of
+from scripts.load import Load, node_curves, tell, trace_of
 from twin.curves_svg import Curve, Panel, save
+from twin.events import Events
 from twin.gke.scenario import Stage, Traffic
 from twin.traffic import Outcome, Record, Report
 
@@ -31,6 +35,30 @@ def test_a_trace_has_each_stages_requests_at_its_time():
 
 def test_two_traces_of_a_scenario_are_the_same():
     assert trace_of(TRAFFIC, "chat").digest == trace_of(TRAFFIC, "chat").digest
+
+
+def test_who_waits_is_told_of_every_change_of_the_replicas(monkeypatch, tmp_path):
+    going = threading.Event()
+    states = iter(["1 ready", "1 ready", "2 ready"])
+
+    def look():
+        found = next(states, None)
+        if found is None:
+            going.set()
+        return found or "2 ready"
+
+    def run(trace, endpoint):
+        assert going.wait(60)
+        return Report(())
+
+    monkeypatch.setattr(load_module, "run", run)
+    monkeypatch.setattr(load_module, "_LOOK_SECONDS", 0.01)
+    load = Load(TRAFFIC, "http://nowhere", "chat", Events(tmp_path / "events"))
+    load.start()
+    said: list[str] = []
+    assert load.finish(look, said.append).records == ()
+    assert [line.split("s: ")[1] for line in said] == ["1 ready", "2 ready"]
+    assert all("of 8 s" in line for line in said)
 
 
 def test_traffic_that_lost_a_request_is_an_error(tmp_path):

@@ -11,6 +11,7 @@ from twin.engines.vllm.clock import Clock, WallClock
 from twin.engines.vllm.core import EngineCore
 from twin.engines.vllm.kv_cache import salt_of
 from twin.engines.vllm.kv_transfer import KvTransfer, Peers, TransferError, spawn
+from twin.engines.vllm.logs import trace_id
 from twin.engines.vllm.request import FinishReason, RemoteKv, Request
 from twin.engines.vllm.settings import Deployment
 
@@ -101,6 +102,7 @@ class Engine:
             tell_at=1 if stream else _AT_THE_END,
             remote=remote,
             keeps_kv=keeps_kv,
+            trace=trace_id(),
         )
         self._waiting[request] = asyncio.Event()
         self.core.submit(request, now)
@@ -214,7 +216,8 @@ class Engine:
             await self.clock.sleep_until(self.kv.arrival(size, self.clock.now(), chips))
             await self.kv.peers.call(remote, "done")
         except TransferError as error:
-            _log.warning("KV transfer failed: %s", error)
+            about = {"request_id": request.id, "trace_id": request.trace}
+            _log.warning("KV transfer failed: %s", error, extra={"fields": about})
             self.metrics.kv_failed()
             self.core.not_loaded(request, self.clock.now(), recompute=self.kv.recomputes)
         else:

@@ -2,13 +2,37 @@
 
 import json
 import logging
+import re
 import sys
 import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+TRACEPARENT = re.compile(r"^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$")
+"""W3C's header: trace, parent span, flags."""
+_trace: ContextVar[str] = ContextVar("trace", default="")
+
+
+def trace_id() -> str:
+    """Return the trace that the request in hand is part of; empty where there is none."""
+    return _trace.get()
+
+
+@contextmanager
+def part_of_trace(headers: Mapping[str, str]) -> Generator[None]:
+    """Give every line that is written inside the trace id of a request's `traceparent`."""
+    match = TRACEPARENT.match(headers.get("traceparent", ""))
+    token = _trace.set(match.group(1) if match else "")
+    try:
+        yield
+    finally:
+        _trace.reset(token)
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, severity, message and what `extra={"fields": …}` holds."""
+    """One object a line: time, severity, message, trace and what `extra={"fields": …}` holds."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -18,6 +42,7 @@ class JsonFormatter(logging.Formatter):
             "time": f"{stamp}.{int(record.msecs):03d}Z",
             "severity": record.levelname,
             "message": record.getMessage(),
+            **({"trace_id": trace_id()} if trace_id() else {}),
             **fields,
         }
         return json.dumps(line)

@@ -168,36 +168,15 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
     check_length(prompt, longest)
     _field(body, "temperature", _number(0, 100), "between 0 and 100")
     _field(body, "top_p", _number(1e-9, 1), "in (0, 1]")
-    given = body.get("max_completion_tokens") if chat else None
-    most = (
-        given
-        if given is not None
-        else _field(
-            body, "max_tokens", _integer(1), "at least 1", longest - len(prompt) if chat else 16
-        )
-    )
-    if len(prompt) + int(most) > longest:
-        raise ApiError(
-            400,
-            f"'max_tokens' or 'max_completion_tokens' is too large: {most}. This model's maximum "
-            f"context length is {longest} tokens and your request has {len(prompt)} input tokens "
-            f"({most} > {longest} - {len(prompt)}).",
-            param="max_tokens",
-        )
+    most = _longest_answer(body, len(prompt), longest, chat=chat)
     stops = _field(body, "stop", _is_strings, "a text or a list of texts", [])
-    pieces = text.answer(model, prompt, int(most), ignore_end=bool(body.get("ignore_eos")))
+    pieces = text.answer(model, prompt, most, ignore_end=bool(body.get("ignore_eos")))
     pieces, stopped = text.until_stop(pieces, [stops] if isinstance(stops, str) else stops)
-    options: Json = body.get("stream_options") or {}
-    if options and not body.get("stream"):
-        raise ApiError(
-            400,
-            "Stream options can only be defined when `stream=True`. (parameter=stream_options)",
-            param="stream_options",
-        )
+    options = _stream_options(body)
     return Ask(
         model=model,
         prompt=prompt,
-        max_tokens=int(most),
+        max_tokens=most,
         output=pieces,
         stopped_by=stopped,
         chat=chat,
@@ -206,6 +185,34 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
         continuous_usage=bool(options.get("continuous_usage_stats")),
         priority=int(_field(body, "priority", _integer(-(2**31)), "an integer", 0)),
     )
+
+
+def _longest_answer(body: Json, prompt: int, longest: int, *, chat: bool) -> int:
+    """Return the most tokens of the answer; refuse what the context has no room for."""
+    most: Any = body.get("max_completion_tokens") if chat else None
+    if most is None:
+        default = longest - prompt if chat else 16
+        most = _field(body, "max_tokens", _integer(1), "at least 1", default)
+    if prompt + int(most) > longest:
+        raise ApiError(
+            400,
+            f"'max_tokens' or 'max_completion_tokens' is too large: {most}. This model's maximum "
+            f"context length is {longest} tokens and your request has {prompt} input tokens "
+            f"({most} > {longest} - {prompt}).",
+            param="max_tokens",
+        )
+    return int(most)
+
+
+def _stream_options(body: Json) -> Json:
+    options: Json = body.get("stream_options") or {}
+    if options and not body.get("stream"):
+        raise ApiError(
+            400,
+            "Stream options can only be defined when `stream=True`. (parameter=stream_options)",
+            param="stream_options",
+        )
+    return options
 
 
 def check_length(prompt: list[int], longest: int, output: int = 1) -> None:

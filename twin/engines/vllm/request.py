@@ -51,6 +51,9 @@ class Request:
     loaded_tokens: int = 0
     """Prompt tokens whose KV came from another engine."""
 
+    trace: str = ""
+    """Id of the trace it is part of; empty where its client began none."""
+
     computed: int = 0
     """Tokens whose KV is in the cache, the cached prefix included."""
     generated: int = 0

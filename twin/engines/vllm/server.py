@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from twin.engines.vllm import protocol, text
+from twin.engines.vllm import logs, protocol, text
 from twin.engines.vllm.engine import Engine
 from twin.engines.vllm.errors import ApiError
 from twin.engines.vllm.exposition import CONTENT_TYPE
@@ -29,6 +29,7 @@ class ApiServer:
         self._keys: list[str] = list(engine.deployment.flags.api_key or [])
         self._models = ServedModels(engine)
         self._generation = Generation(engine, self._models)
+        self._logs_requests = not engine.deployment.flags.disable_uvicorn_access_log
         self._in_flight = 0
         self._runner: web.AppRunner | None = None
         self._steps: asyncio.Task[None] | None = None
@@ -67,6 +68,10 @@ class ApiServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        with logs.part_of_trace(request.headers):
+            return await self._guarded(request, handler)
+
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         counted = request.method == "POST"
         self._in_flight += counted
         status = 500
@@ -99,6 +104,8 @@ class ApiServer:
         route = http.match_info.route.resource
         handler = route.canonical if route is not None else "none"
         self._engine.metrics.http_requests.add(1, handler, http.method, f"{status // 100}xx")
+        if self._logs_requests and http.method == "POST":
+            _log.info('"POST %s HTTP/1.1" %d', http.path, status)
 
     async def _health(self, _http: web.Request) -> web.Response:
         return web.Response(status=503 if self._engine.dead else 200)

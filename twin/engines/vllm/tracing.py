@@ -3,7 +3,6 @@
 import os
 import queue
 import random
-import re
 import secrets
 import threading
 import time
@@ -12,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from twin.engines.vllm.engine import Engine
+from twin.engines.vllm.logs import TRACEPARENT
 from twin.engines.vllm.protocol import Ask
 from twin.engines.vllm.request import Request
 
-_PARENT = re.compile(r"^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$")
 _SECONDS = 5.0
 _MOST_WAITING = 10_000
 
@@ -52,7 +51,7 @@ class SpanSender(Tracer):
     def follow(self, request: Request, headers: Mapping[str, str], ask: Ask) -> None:
         """Note the trace that `traceparent` names; begin one for a share of the others."""
         given = next((value for key, value in headers.items() if key.lower() == "traceparent"), "")
-        match = _PARENT.match(given)
+        match = TRACEPARENT.match(given)
         if match is not None and not int(match.group(3), 16) & 1:
             return
         if match is None and random.random() >= self._ratio:  # noqa: S311 - a sample, no secret
