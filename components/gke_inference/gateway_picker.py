@@ -28,6 +28,10 @@ METRICS_PORT = 9090
 CONFIG_FILE = "default-plugins.yaml"
 COMPONENT = "endpoint-picker"
 """Value of `app.kubernetes.io/component` on its objects."""
+_SERVICE_PORTS = [
+    {"name": "grpc-ext-proc", "port": PORT, "targetPort": "grpc"},
+    {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},
+]
 _DISTROLESS_NONROOT_USER = 65532
 # Longer than the longest stream the picker may still observe when it is told to stop.
 _GRACE_SECONDS = 130
@@ -111,26 +115,22 @@ def picker_objects(
             files=files,
             strategy="Recreate",  # two active pickers would each see half the load
         ),
-        service(
-            name,
-            namespace,
-            COMPONENT,
-            [
-                {"name": "grpc-ext-proc", "port": PORT, "targetPort": "grpc"},
-                {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},
-            ],
-        ),
-        manifest(
-            "pod_monitoring",
-            name,
-            namespace,
-            labels=labels,
-            spec={
-                "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-                "selector": {"matchLabels": {NAME_LABEL: name}},
-            },
-        ),
+        service(name, namespace, COMPONENT, _SERVICE_PORTS),
+        _scraping(name, namespace, labels),
     ]
+
+
+def _scraping(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
+    return manifest(
+        "pod_monitoring",
+        name,
+        namespace,
+        labels=labels,
+        spec={
+            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
+            "selector": {"matchLabels": {NAME_LABEL: name}},
+        },
+    )
 
 
 def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list[str]:

@@ -6,11 +6,11 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from twin.gke.context import ClusterContext
+from twin.gke.http_answers import Answers
 from twin.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
@@ -166,13 +166,7 @@ class _Server(ThreadingHTTPServer):
     answer: Answer
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        _LOG.debug(format, *args)
-
+class _Handler(Answers):
     def do_GET(self) -> None:
         server = self.server
         if not isinstance(server, _Server):
@@ -198,9 +192,4 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(code, {**body, "reason": reason, "message": message})
 
     def _reply(self, code: int, body: JsonObject) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.reply(code, "application/json", json.dumps(body).encode())

@@ -104,12 +104,27 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
         ValueError: the machine type or the topology does not exist.
     """
     inputs: JsonObject = data["inputs"]
-    config: JsonObject = part(inputs, "nodeConfig")
-    kind = machine(config.get("machineType") or "e2-medium")
-    topology = _topology(inputs, policy)
-    hosts = slice_hosts(kind, topology)
+    shape, hosts = _shape(data["name"], inputs, _topology(inputs, policy))
     autoscaling: JsonObject = part(inputs, "autoscaling")
     zones: tuple[str, ...] = tuple(data["zones"])
+    return PoolSpec(
+        name=data["name"],
+        shape=shape,
+        zones=zones,
+        hosts=hosts,
+        initial=_initial(inputs, autoscaling, hosts),
+        min_per_zone=_number(autoscaling, "minNodeCount"),
+        max_per_zone=_number(autoscaling, "maxNodeCount"),
+        min_total=_number(autoscaling, "totalMinNodeCount"),
+        max_total=_number(autoscaling, "totalMaxNodeCount"),
+        digest=data.get("digest"),
+    )
+
+
+def _shape(name: str, inputs: JsonObject, topology: str | None) -> tuple[NodeShape, int]:
+    """Return what a pool's nodes look like, and of how many a slice is."""
+    config: JsonObject = part(inputs, "nodeConfig")
+    kind = machine(config.get("machineType") or "e2-medium")
     labels: dict[str, str] = text_map(config, "labels")
     accelerators: list[JsonObject] = parts(config, "guestAccelerators")
     gpu: JsonObject = accelerators[0] if accelerators else {}
@@ -126,7 +141,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
     provisioning, reservation = _provisioning(config)
     shape = NodeShape(
         machine=kind,
-        pool=data["name"],
+        pool=name,
         provisioning=provisioning,
         compute_class=labels.pop(CLASS_LABEL, None),
         topology=topology or single_host_topology(kind),
@@ -142,18 +157,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
         gpu_shared_clients=int(sharing.get("maxSharedClientsPerGpu") or 1),
         image_streaming=bool(part(config, "gcfsConfig").get("enabled")),
     )
-    return PoolSpec(
-        name=data["name"],
-        shape=shape,
-        zones=zones,
-        hosts=hosts,
-        initial=_initial(inputs, autoscaling, hosts),
-        min_per_zone=_number(autoscaling, "minNodeCount"),
-        max_per_zone=_number(autoscaling, "maxNodeCount"),
-        min_total=_number(autoscaling, "totalMinNodeCount"),
-        max_total=_number(autoscaling, "totalMaxNodeCount"),
-        digest=data.get("digest"),
-    )
+    return shape, slice_hosts(kind, topology)
 
 
 def _number(source: dict[str, Any], key: str) -> int | None:

@@ -2,14 +2,14 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.twin.agent.objects import node
+from tests.twin.eventually import eventually
 from twin import processes
 from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke import agent as agents
@@ -95,19 +95,3 @@ def namespace(kube: Kube, request: pytest.FixtureRequest) -> Iterator[str]:
             f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 1}
         )
     eventually(lambda: not kube.list(f"/api/v1/namespaces/{name}/pods"))
-
-
-def eventually(check: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Repeat a check until it holds, and return what it returned."""
-    limit = time.monotonic() + seconds
-    problem: object = None
-    while time.monotonic() < limit:
-        try:
-            found = check()
-            if found:
-                return found
-            problem = found
-        except Exception as error:  # noqa: BLE001  # the last one is shown
-            problem = error
-        time.sleep(0.1)
-    raise AssertionError(f"not within {seconds} s: {problem!r}")

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.twin.agent.conftest import Agent, eventually
+from tests.twin.agent.conftest import Agent
 from tests.twin.agent.objects import condition, engine, node, pod
+from tests.twin.eventually import eventually
 from twin.kube import Kube, KubeError
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.twin.agent.conftest import Agent, eventually
+from tests.twin.agent.conftest import Agent
 from tests.twin.agent.objects import condition, pod
+from tests.twin.eventually import eventually
 from twin.gke.agent import podports
 from twin.kube import Kube, KubeError
 from twin.toolchain import share

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.twin.eventually import eventually
 from tests.twin.gateway.client import ADAPTERS, ADDRESS, PORT, ask
 from tests.twin.gateway.cluster import Cluster
 from tests.twin.gateway.manifests import gateway, model_rules, route, service
@@ -64,22 +65,7 @@ def models(cluster: Cluster):
         time.sleep(0.1)
 
 
-@pytest.fixture
-def eventually():
+@pytest.fixture(name="eventually")
+def repeat_until_it_holds():
     """Return a function that repeats a check until it holds."""
-
-    def repeat(check, seconds: float = 10.0, every: float = 0.05):
-        limit = time.monotonic() + seconds
-        while True:
-            try:
-                found = check()
-                if found:
-                    return found
-                problem: object = f"{check} gave {found!r}"
-            except AssertionError as error:
-                problem = error
-            if time.monotonic() > limit:
-                raise AssertionError(f"not within {seconds} s: {problem}")
-            time.sleep(every)
-
-    return repeat
+    return eventually

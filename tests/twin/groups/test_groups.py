@@ -12,7 +12,7 @@ import pytest
 
 from gke_inference.compute_class_rules import class_object
 from gke_inference.rungs import RungArgs, check_rung
-from tests.twin.groups.conftest import eventually
+from tests.twin.eventually import eventually
 from twin.gke.context import ClusterContext
 from twin.kube import Kube
 from workloads.model_plan import deployments, model_plan

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.twin.groups.conftest import eventually
+from tests.twin.eventually import eventually
 from twin.kube import Kube, KubeError
 
 pytestmark = pytest.mark.needs_tools

@@ -1,5 +1,7 @@
 """One platform as dashboards and alerts see it, for the tests of both."""
 
+from typing import Any
+
 from gke_inference.dashboards import ObservedModelArgs
 from gke_inference.promql import ModelFacts, Scope
 
@@ -34,4 +36,16 @@ def model() -> ObservedModelArgs:
         "prices": {"llama-tpu": 10.8},
         "tpot_p95_ms": 40,
         "ttft_p95_ms": 500,
+    }
+
+
+def args(**changes: Any) -> Any:
+    """What `Dashboards` and `Alerts` both take."""
+    return {
+        "exposure": "external",
+        "models": [model()],
+        "namespace": "models",
+        "project": "acme-prod",
+        "title": "acme prod",
+        **changes,
     }

@@ -7,23 +7,12 @@ from gke_inference.alert_source import SEVERITIES, alerts, rule_group, sources
 from gke_inference.alerts import Alerts
 from gke_inference.engine_metrics import SCRAPED
 from gke_inference.promql import Dialect, ModelFacts, Scope
-from tests.unit.components_gcp.observed import SCOPE, model
+from tests.unit.components_gcp.observed import SCOPE, args
 from tests.unit.components_gcp.test_dashboards import GKE_METRICS, PICKER_METRICS, metrics_of
 
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 UPTIME = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
-
-
-def args(**changes) -> Any:
-    return {
-        "exposure": "external",
-        "models": [model()],
-        "namespace": "models",
-        "project": "acme-prod",
-        "title": "acme prod",
-        **changes,
-    }
 
 
 def build(recorder, **changes):

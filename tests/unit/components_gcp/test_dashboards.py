@@ -1,7 +1,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
@@ -11,7 +10,7 @@ from gke_inference.dashboard_source import UNITS, dashboards
 from gke_inference.dashboards import Dashboards
 from gke_inference.engine_metrics import SCRAPED
 from gke_inference.promql import Dialect, Scope, fill
-from tests.unit.components_gcp.observed import SCOPE, model
+from tests.unit.components_gcp.observed import SCOPE, args, model
 
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 FOLDER = Path(__file__).parent
@@ -47,17 +46,6 @@ def metrics_of(expression):
 
 def panels(dialect=Dialect.MANAGED):
     return [panel for page in dashboards(SCOPE, dialect) for panel in page.panels]
-
-
-def args(**changes) -> Any:
-    return {
-        "exposure": "external",
-        "models": [model()],
-        "namespace": "models",
-        "project": "acme-prod",
-        "title": "acme prod",
-        **changes,
-    }
 
 
 def build(recorder, **changes):

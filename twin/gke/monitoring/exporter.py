@@ -1,16 +1,14 @@
 """Serves the kube-state series of one cluster to its Prometheus."""
 
-import logging
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import ThreadingHTTPServer
 
 from twin.gke.context import ClusterContext
+from twin.gke.http_answers import Answers
 from twin.gke.informer import Informer
 from twin.gke.monitoring import kube_state
 from twin.kube import JsonObject
 
-_LOG = logging.getLogger(__name__)
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PATH = "/metrics"
 
@@ -21,7 +19,7 @@ class KubeStateExporter:
     def __init__(self, ctx: ClusterContext, pods: Informer) -> None:
         quiet = threading.Event()  # a scrape reads what is there, nothing has to wake
         self._own = {
-            kind: Informer(ctx.kube, path, quiet)
+            kind: Informer(ctx.watches, path, quiet)
             for kind, (path, _) in kube_state.COLLECTIONS.items()
             if kind != "Pod"
         }
@@ -66,21 +64,11 @@ class _Server(ThreadingHTTPServer):
     exporter: KubeStateExporter
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        _LOG.debug(format, *args)
-
+class _Handler(Answers):
     def do_GET(self) -> None:
         server = self.server
         if not isinstance(server, _Server):
             raise TypeError("served by another kind of server")
         found = self.path == PATH
         data = server.exporter.page().encode() if found else b"not found\n"
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", _CONTENT_TYPE)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.reply(200 if found else 404, _CONTENT_TYPE, data)

@@ -60,6 +60,19 @@ def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
     Latencies are in milliseconds there and here; `response_code_class` is 200, 300 and so on.
     """
     interval = clock.interval(_LOAD_BALANCER_INTERVAL)
+    return {
+        "job_name": LOAD_BALANCER_JOB,
+        "metrics_path": "/stats/prometheus",
+        "params": {"usedonly": [""]},
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "file_sd_configs": [{"files": [f"{folder}/{LOAD_BALANCER_FILE}"]}],
+        "metric_relabel_configs": _googles_names(),
+    }
+
+
+def _googles_names() -> list[JsonObject]:
+    """Keep what Google's load balancers export, under their names and labels."""
     rename = [
         {
             "source_labels": ["__name__", "metric_prefix"],
@@ -70,44 +83,36 @@ def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
         }
         for theirs, ours in _OF_ENVOY.items()
     ]
-    return {
-        "job_name": LOAD_BALANCER_JOB,
-        "metrics_path": "/stats/prometheus",
-        "params": {"usedonly": [""]},
-        "scrape_interval": interval,
-        "scrape_timeout": interval,
-        "file_sd_configs": [{"files": [f"{folder}/{LOAD_BALANCER_FILE}"]}],
-        "metric_relabel_configs": [
-            {
-                "source_labels": ["__name__"],
-                "regex": f"({'|'.join(_OF_ENVOY)}){_PARTS}",
-                "action": "keep",
-            },
-            {
-                "source_labels": ["envoy_http_conn_manager_prefix"],
-                "regex": "admin",
-                "action": "drop",
-            },
-            {
-                "source_labels": ["envoy_cluster_name"],
-                "regex": _CALL_OUTS,
-                "action": "drop",
-            },
-            *rename,
-            {
-                "source_labels": ["envoy_response_code_class"],
-                "regex": "(.+)",
-                "replacement": "${1}00",
-                "target_label": "response_code_class",
-            },
-            {
-                "source_labels": ["envoy_cluster_name"],
-                "regex": "(.+)",
-                "target_label": "backend_name",
-            },
-            {"regex": "metric_prefix|envoy_.*", "action": "labeldrop"},
-        ],
-    }
+    return [
+        {
+            "source_labels": ["__name__"],
+            "regex": f"({'|'.join(_OF_ENVOY)}){_PARTS}",
+            "action": "keep",
+        },
+        {
+            "source_labels": ["envoy_http_conn_manager_prefix"],
+            "regex": "admin",
+            "action": "drop",
+        },
+        {
+            "source_labels": ["envoy_cluster_name"],
+            "regex": _CALL_OUTS,
+            "action": "drop",
+        },
+        *rename,
+        {
+            "source_labels": ["envoy_response_code_class"],
+            "regex": "(.+)",
+            "replacement": "${1}00",
+            "target_label": "response_code_class",
+        },
+        {
+            "source_labels": ["envoy_cluster_name"],
+            "regex": "(.+)",
+            "target_label": "backend_name",
+        },
+        {"regex": "metric_prefix|envoy_.*", "action": "labeldrop"},
+    ]
 
 
 def load_balancer_targets(

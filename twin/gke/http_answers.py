@@ -1,0 +1,27 @@
+"""What the small HTTP servers of a cluster's controllers have in common."""
+
+import logging
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+_LOG = logging.getLogger(__name__)
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A handler that keeps connections open and writes no line a request to standard error."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+    """Seconds that a connection may be idle."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """Log at debug level."""
+        _LOG.debug(format, *args)
+
+    def reply(self, code: int, content_type: str, data: bytes) -> None:
+        """Send a whole answer."""
+        self.send_response(code)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
