@@ -67,8 +67,10 @@ tools: $(READY) ## build what the twin runs
 
 lock: $(READY) ## resolve requirements.lock and requirements-uv.lock anew
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev --no-emit-package gke-inference-components --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	@mkdir -p build
 	@grep '^uv==' requirements.lock | sed 's/ .*//' > build/uv.in
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header build/uv.in -o requirements-uv.lock
+	@$(RUN) images lock
 
 clean: ## remove everything this checkout made; the twin must be down
 	@test ! -d build/twin || { echo "error: the twin is up; run make down first"; exit 2; }

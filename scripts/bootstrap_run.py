@@ -67,6 +67,19 @@ def connect(project: str) -> Clients:
     return Cloud(project, session), storage.Client(project=project, credentials=credentials)
 
 
+def cloud(project: str) -> Cloud:
+    """Return the REST APIs with the application default credentials.
+
+    Raises:
+        CloudError: There are none.
+    """
+    try:
+        return connect(project)[0]
+    except google.auth.exceptions.DefaultCredentialsError:
+        message = "no Google credentials: run 'gcloud auth application-default login'"
+        raise CloudError(message) from None
+
+
 def prepare(
     settings: Settings,
     clients: Clients,

@@ -28,6 +28,7 @@ COMMANDS = (
     "schema",
     "docs",
     "bench",
+    "images",
 )
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""
 

@@ -1,0 +1,156 @@
+"""`gke-inference images`: what a stack runs, pinned, mirrored and built."""
+
+import subprocess
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+import yaml
+from rich.table import Table
+
+from infra.load import read
+from infra.problems import StackError
+from infra.stack import Platform
+from scripts import images_actions, images_build, images_files, images_lock
+from scripts.bootstrap_cloud import Cloud, CloudError
+from scripts.console import CommandError, console
+from scripts.images_registry import Registry, RegistryError
+from twin.paths import REPOSITORY
+
+_GIB = 2**30
+
+
+class Action(StrEnum):
+    """What to do with images."""
+
+    LIST = "list"
+    PIN = "pin"
+    MIRROR = "mirror"
+    BUILD = "build"
+    LOCK = "lock"
+
+
+def images(
+    action: Annotated[
+        Action,
+        typer.Argument(
+            help="list what a stack runs; pin digests in the lock of versions, or with --stack in"
+            " the stack; mirror into its repository; build ours; lock the packages of ours."
+        ),
+    ],
+    stack: Annotated[
+        str | None, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this image, such as vllm_tpu; more than once.")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="build, pin: commit of our images. Default: the checkout's.")
+    ] = None,
+    sizes: Annotated[bool, typer.Option(help="list: ask registries what a node pulls.")] = False,
+    local: Annotated[bool, typer.Option(help="build: with Docker on this machine.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option(help="Say what would be done, and change nothing.")
+    ] = False,
+    upgrade: Annotated[bool, typer.Option(help="lock: the newest versions that fit.")] = False,
+) -> None:
+    """List, pin, mirror and build the container images of a stack."""
+    chosen = list(only or [])
+    try:
+        if action is Action.LOCK:
+            _lock(dry_run=dry_run, upgrade=upgrade)
+        elif action is Action.PIN and stack is None:
+            _pin(chosen, dry_run=dry_run)
+        elif stack is None:
+            raise CommandError(f"images {action.value}: --stack is required")
+        elif action is Action.LIST:
+            _list(read(stack), sizes=sizes)
+        elif action is Action.BUILD:
+            _build(read(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
+        else:
+            _fill(action, stack, chosen, revision or _commit(), dry_run=dry_run)
+    except (
+        CloudError,
+        RegistryError,
+        StackError,
+        images_actions.ImagesError,
+        images_lock.LockError,
+    ) as error:
+        raise CommandError(str(error)) from None
+
+
+def _say(line: str) -> None:
+    console.print(line, markup=False, soft_wrap=True)
+
+
+def _commit() -> str:
+    argv = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise CommandError("this is no checkout of git: say --revision")
+    return answer.stdout.strip()
+
+
+def _list(platform: Platform, *, sizes: bool) -> None:
+    region = next(iter(platform.regions))
+    registry = Registry()
+    table = Table("image", "release", "pinned", *(["GiB"] if sizes else []), "to do", "reference")
+    for row in images_actions.rows(platform, region):
+        size: list[str] = []
+        if sizes:
+            try:
+                size = [f"{registry.size_bytes(row.reference) / _GIB:.2f}"]
+            except RegistryError:
+                size = ["?"]
+        pinned = "yes" if row.is_pinned else "no"
+        table.add_row(row.name, row.release, pinned, *size, row.note, row.reference)
+    console.print(table)
+
+
+def _pin(only: list[str], *, dry_run: bool) -> None:
+    made = images_actions.pin_lock(Registry(), only, _say)
+    if made and not dry_run:
+        images_files.write_lock(made)
+    asked = [entry for entry in images_actions.unpinned() if entry.partition(".")[2] in only]
+    missing = len(asked if only else images_actions.unpinned()) - len(made)
+    if missing > 0:
+        raise CommandError(f"{missing} digests could not be read")
+
+
+def _fill(action: Action, stack: str, only: list[str], revision: str, *, dry_run: bool) -> None:
+    platform, registry = read(stack), Registry()
+    if action is Action.MIRROR:
+        made = images_actions.mirror(registry, platform, only, _say, dry_run=dry_run)
+    else:
+        made = images_actions.pin_stack(registry, platform, revision, only, _say)
+    if made and not dry_run:
+        file = images_files.write_stack(stack, made)
+        _say(f"{len(made)} digests written to {file.relative_to(REPOSITORY)}")
+
+
+def _build(
+    platform: Platform, only: list[str], revision: str, *, local: bool, dry_run: bool
+) -> None:
+    for target in images_build.targets(platform, only, revision):
+        if dry_run:
+            plan = images_build.show(platform, target, local=local)
+            _say(yaml.safe_dump({target.build.folder: plan}, sort_keys=False, width=1000))
+        elif local:
+            images_build.run_local(target)
+        else:
+            images_build.run_trigger(_cloud(platform.project), platform, target, _say)
+
+
+def _cloud(project: str) -> Cloud:
+    # Google's clients take a second to load, and most actions need none.
+    from scripts import bootstrap_run  # noqa: PLC0415
+
+    return bootstrap_run.cloud(project)
+
+
+def _lock(*, dry_run: bool, upgrade: bool) -> None:
+    changed = images_lock.refresh(check=dry_run, upgrade=upgrade)
+    for name in changed:
+        _say(f"workloads/images/{name}/requirements.lock")
+    if dry_run and changed:
+        raise CommandError(f"{len(changed)} locks are out of date: gke-inference images lock")

@@ -1,0 +1,175 @@
+"""What `gke-inference images` does: list, pin, mirror."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from gke_inference.versions import Build, Image, builds, images, lock
+from infra.image_names import needed, replacements, repository_names, repository_url
+from infra.stack import Platform
+from scripts.images_registry import Registry, RegistryError
+
+Say = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+class ImagesError(Exception):
+    """A request that cannot be met; one line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One image of a stack."""
+
+    name: str
+    reference: str
+    is_pinned: bool
+    release: str
+    note: str
+
+
+def rows(platform: Platform, region: str) -> list[Row]:
+    """Return the images that a stack runs in a region, and what is still to do about each."""
+    stand_ins, ours, engines = replacements(platform, region), builds(), lock()["engines"]
+    found: list[Row] = []
+    for name in needed(platform):
+        image = images()[name]
+        reference = stand_ins.get(image.reference, image.reference)
+        release = str(engines[name]["version"]) if name in engines else ""
+        note = _note(platform, reference, ours.get(name), image)
+        found.append(Row(name, reference, "@sha256:" in reference, release, note))
+    return found
+
+
+def _note(platform: Platform, reference: str, build: Build | None, image: Image) -> str:
+    if platform.images is None:
+        return "" if image.digest else "unpinned: images pin"
+    if "@" in reference and not reference.startswith(image.repository):
+        return "from the repository"
+    if build is None:
+        return "images mirror" if image.digest else "images pin, then mirror"
+    return "images build" if build.base.digest else f"{build.base_entry}: images pin, then build"
+
+
+def unpinned() -> dict[str, Image]:
+    """Return the images and bases of the lock without a digest, by entry.
+
+    What only our own registries have is not among them.
+    """
+    found: dict[str, Image] = {}
+    for section in ("bases", "images"):
+        for name, body in lock()[section].items():
+            if not body["digest"] and not body["repository"].startswith("gke-inference.invalid/"):
+                found[f"{section}.{name}"] = Image(body["repository"], body["tag"])
+    return found
+
+
+def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[str, str]]:
+    """Ask registries for the digests that the lock lacks; what refuses is said and left out.
+
+    Returns:
+        (digest, where and when it was read) by entry of the lock.
+    """
+    made: dict[str, tuple[str, str]] = {}
+    for entry, image in unpinned().items():
+        if only and entry.partition(".")[2] not in only:
+            continue
+        try:
+            digest = registry.digest(image.reference)
+        except RegistryError as error:
+            say(f"{entry}: {error}")
+            continue
+        made[entry] = (digest, f"registry of {image.repository}, {date.today().isoformat()}")
+        say(f"{entry}: {image.reference}@{digest}")
+    return made
+
+
+def pin_stack(
+    registry: Registry, platform: Platform, revision: str, only: list[str], say: Say
+) -> dict[str, str]:
+    """Ask the stack's repository for the digests of what the stack runs.
+
+    Ours have the tag RELEASE-REVISION, as a build leaves them; the others that of the lock. A
+    digest must be the same in every region, or a mirror or build is not through yet.
+
+    Raises:
+        ImagesError: the stack has no repository.
+    """
+    url = _urls(platform)
+    ours, names, made = builds(), repository_names(), dict[str, str]()
+    for name in _asked(platform, only):
+        build = ours.get(name)
+        tag = images()[name].tag if build is None else f"{build.version}-{revision}"
+        found: dict[str, str] = {}
+        for region, repository in url.items():
+            try:
+                found[region] = registry.digest(f"{repository}/{names[name]}:{tag}")
+            except RegistryError as error:
+                say(f"{names[name]}: {error}")
+        if len(set(found.values())) > 1 or len(found) < len(url):
+            say(f"{names[name]}: left as it is: it must be one image in {', '.join(url)}")
+            continue
+        made[names[name]] = next(iter(found.values()))
+        say(f"{names[name]}: {made[names[name]]}")
+    return made
+
+
+def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield what a mirror copies: name there, digest, source, and a target for each region.
+
+    Raises:
+        ImagesError: the stack has no repository, or an image has no digest to be copied by.
+    """
+    url, names = _urls(platform), repository_names()
+    for name in _asked(platform, only):
+        if name in builds():
+            continue
+        image = images()[name]
+        if not image.digest:
+            raise ImagesError(
+                f"images.{name}: {image.reference} has no digest in versions.yaml:"
+                " run `gke-inference images pin`"
+            )
+        source = f"{image.repository}@{image.digest}"
+        targets = [f"{each}/{names[name]}:{image.tag}" for each in url.values()]
+        yield names[name], image.digest, source, targets
+
+
+def mirror(
+    registry: Registry, platform: Platform, only: list[str], say: Say, *, dry_run: bool
+) -> dict[str, str]:
+    """Copy what the stack runs and does not build into its repository, by digest.
+
+    Returns:
+        The digests, by the names there.
+
+    Raises:
+        ImagesError: as `mirrored`.
+        RegistryError: a copy failed, or arrived as something else.
+    """
+    made: dict[str, str] = {}
+    for name, digest, source, targets in list(mirrored(platform, only)):
+        for target in targets:
+            say(f"{source} -> {target}")
+            if dry_run:
+                continue
+            registry.copy(source, target)
+            arrived = registry.digest(target)
+            if arrived != digest:
+                raise RegistryError(f"{target}: must be {digest}, arrived as {arrived}")
+        made[name] = digest
+    return made
+
+
+def _urls(platform: Platform) -> dict[str, str]:
+    if platform.images is None:
+        raise ImagesError("the stack has no `images`: say the name of its repository there")
+    name = platform.images.repository
+    return {region: repository_url(platform, region, name) for region in platform.regions}
+
+
+def _asked(platform: Platform, only: list[str]) -> list[str]:
+    found = needed(platform)
+    if unknown := sorted(set(only) - set(found)):
+        raise ImagesError(f"--only must be of {', '.join(found)}, got {', '.join(unknown)}")
+    return [name for name in found if not only or name in only]

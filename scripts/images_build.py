@@ -1,0 +1,120 @@
+"""`gke-inference images build`: our own images, by the stack's triggers or on this machine."""
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from gke_inference.image_build_steps import BuildError, Target, build_command, build_request
+from gke_inference.versions import builds
+from infra.image_names import engines, repository_url
+from infra.names import Names
+from infra.stack import Images, Platform
+from scripts.bootstrap_cloud import Cloud
+from scripts.images_actions import ImagesError
+from twin.paths import REPOSITORY
+
+Say = Callable[[str], None]
+_HOST = "cloudbuild.googleapis.com"
+
+
+def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
+    """Return what is built for a stack: the engines that its models may run in.
+
+    Raises:
+        ImagesError: the stack has no repository, or an image asked for is not built for it.
+    """
+    images = _images(platform)
+    known = sorted(name for name in engines(platform) if name in builds())
+    if unknown := sorted(set(only) - set(known)):
+        raise ImagesError(f"--only must be of {', '.join(known)}, got {', '.join(unknown)}")
+    return [
+        Target(
+            build=builds()[name],
+            refuse_severity=(
+                images.build.refuse_severity.value if images.build else "critical"
+            ).upper(),
+            repositories=tuple(
+                repository_url(platform, region, images.repository) for region in platform.regions
+            ),
+            revision=revision,
+        )
+        for name in known
+        if not only or name in only
+    ]
+
+
+def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
+    """Return the call that runs a stack's trigger of an image at a commit.
+
+    Raises:
+        ImagesError: the stack has no triggers.
+    """
+    images = _images(platform)
+    if images.build is None:
+        raise ImagesError("the stack has no `images.build`: say --local to build on this machine")
+    place = images.build.source.repository.split("/")[3]
+    trigger = f"gke-inference-{target.build.folder}"
+    url = f"{_HOST}/v1/projects/{platform.project}/locations/{place}/triggers/{trigger}:run"
+    return url, {"source": {"commitSha": target.revision}}
+
+
+def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
+    """Return what would be done: the command, or the call and the build that it starts.
+
+    Raises:
+        ImagesError: it cannot be done.
+    """
+    if local:
+        return {"command": shlex.join(_checked(target))}
+    url, body = by_trigger(platform, target)
+    account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
+    try:
+        request = build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
+    except BuildError as error:
+        raise ImagesError(str(error)) from None
+    return {"call": f"POST https://{url}", "body": body, "build": request}
+
+
+def run_trigger(cloud: Cloud, platform: Platform, target: Target, say: Say) -> None:
+    """Start a build in Cloud Build and say where it can be watched.
+
+    Raises:
+        ImagesError: the base has no digest, or the stack has no triggers.
+        CloudError: Google refused.
+    """
+    _checked(target)
+    url, body = by_trigger(platform, target)
+    answer = cloud.post(url, body)
+    build: dict[str, Any] = answer.get("metadata", {}).get("build", {})
+    say(f"{target.build.folder}: {build.get('logUrl') or answer.get('name', 'started')}")
+
+
+def run_local(target: Target) -> None:
+    """Build with this machine's BuildKit and push.
+
+    Raises:
+        ImagesError: there is no Docker, or the build failed.
+    """
+    argv = _checked(target)
+    if shutil.which("docker") is None:
+        raise ImagesError("docker is not on PATH: leave --local out, or install Docker with buildx")
+    if subprocess.run(argv, cwd=REPOSITORY, check=False).returncode:
+        raise ImagesError(f"{target.build.folder}: the build failed")
+
+
+def _checked(target: Target) -> list[str]:
+    """Return the build's command, if its base is pinned."""
+    if not target.build.base.digest:
+        raise ImagesError(
+            f"{target.build.base_entry}: {target.build.base.reference} has no digest in"
+            " versions.yaml: run `gke-inference images pin`"
+        )
+    return build_command(target)
+
+
+def _images(platform: Platform) -> Images:
+    if platform.images is None:
+        raise ImagesError("the stack has no `images`: say the name of its repository there")
+    return platform.images

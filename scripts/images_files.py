@@ -1,0 +1,62 @@
+"""The two files that hold digests: the lock of versions, and a stack. Their comments stay."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import PlainScalarString
+
+from gke_inference import versions
+from infra.load import KEY, PROJECT, STACKS
+
+LOCK = Path(versions.__file__).with_name("data") / "versions.yaml"
+
+
+def write_lock(digests: Mapping[str, tuple[str, str]], file: Path = LOCK) -> None:
+    """Write digests into the lock.
+
+    Args:
+        digests: (digest, where and when it was read) by entry, such as `images.vllm_gpu`.
+        file: the lock.
+    """
+    document = _read(file)
+    for entry, (digest, source) in digests.items():
+        section, _, name = entry.partition(".")
+        body = document[section][name]
+        body["digest"] = PlainScalarString(digest)  # a plain text would take the old one's quotes
+        if "digest_source" in body:
+            body["digest_source"] = source
+        else:
+            body.insert(list(body).index("digest") + 1, "digest_source", source)
+    _write(document, file)
+
+
+def write_stack(stack: str, digests: Mapping[str, str], folder: Path = STACKS) -> Path:
+    """Write digests into a stack, sorted, beside those that it has, and return its file."""
+    file = folder / f"Pulumi.{stack}.yaml"
+    document = _read(file)
+    images = document["config"][f"{PROJECT}:{KEY}"]["images"]
+    known = {**dict(images.get("digests") or {}), **digests}
+    images["digests"] = dict(sorted(known.items()))
+    _write(document, file)
+    return file
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
+    return yaml
+
+
+def _read(file: Path) -> Any:
+    return _yaml().load(file.read_text(encoding="utf-8"))  # pyright: ignore[reportUnknownMemberType]
+
+
+def _write(document: Any, file: Path) -> None:
+    text = io.StringIO()
+    _yaml().dump(document, text)  # pyright: ignore[reportUnknownMemberType]
+    file.write_text(text.getvalue(), encoding="utf-8")

@@ -1,0 +1,146 @@
+"""Container registries, through crane: digests, sizes and copies, with the user's credentials."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twin.toolchain import tool
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+Token = Callable[[], str]
+"""Returns an access token of Google's."""
+
+_GOOGLE = re.compile(r"^([a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io)$")
+_TIMEOUT_SECONDS = 6 * 3600  # a mirror moves tens of GB
+
+
+class RegistryError(Exception):
+    """A registry has not got what is asked for, or refused; one line."""
+
+
+def host_of(reference: str) -> str:
+    """Return the registry of a reference: its first part where that is a host, or Docker Hub."""
+    first = reference.partition("/")[0]
+    is_host = "/" in reference and ("." in first or ":" in first or first == "localhost")
+    return first if is_host else "docker.io"
+
+
+def google_token() -> str:
+    """Return an access token of the application default credentials.
+
+    Raises:
+        RegistryError: there are none.
+    """
+    # Google's library takes a third of a second to load, and most registries need none.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it announces, years ahead, the Pythons it will drop
+        import google.auth  # noqa: PLC0415
+        import google.auth.exceptions  # noqa: PLC0415
+        import google.auth.transport.requests  # noqa: PLC0415
+
+    auth: Any = google.auth
+    try:
+        credentials, _ = auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+        credentials.refresh(google.auth.transport.requests.Request())
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise RegistryError(f"no credentials of Google: {' '.join(str(error).split())}") from None
+    return str(credentials.token)
+
+
+@dataclass
+class Registry:
+    """Asks registries; Google's with an access token, others as `docker login` left them."""
+
+    token: Token = google_token
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Servers that stand in for registries, by the name of the registry: spoken to over HTTP."""
+    _tokens: dict[str, str] = field(default_factory=dict[str, str])
+
+    def digest(self, reference: str) -> str:
+        """Return the digest that a tag has now, of the index where there is one.
+
+        Raises:
+            RegistryError: there is no such tag, or it cannot be read.
+        """
+        found = self._run([reference], "digest", reference).strip()
+        if not DIGEST.fullmatch(found):
+            raise RegistryError(f"{reference}: the registry answered {found!r}, no digest")
+        return found
+
+    def size_bytes(self, reference: str) -> int:
+        """Return what a node of x86-64 pulls: the compressed layers and the configuration.
+
+        Raises:
+            RegistryError: there is no such image, or it cannot be read.
+        """
+        argv = ["manifest", "--platform", "linux/amd64", reference]
+        manifest = json.loads(self._run([reference], *argv))
+        parts = [manifest.get("config", {}), *manifest.get("layers", [])]
+        return sum(int(part.get("size", 0)) for part in parts)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy an image with all its platforms; what is there already is not sent again.
+
+        Raises:
+            RegistryError: it cannot be read or written.
+        """
+        self._run([source, target], "copy", source, target)
+
+    def _run(self, references: list[str], *arguments: str) -> str:
+        stood_in = [self._stood_in(word) for word in arguments]
+        argv = [str(tool("crane")), *(["--insecure"] if self.hosts else []), *stood_in]
+        with self._credentials([self._stood_in(each) for each in references]) as environment:
+            answer = subprocess.run(
+                argv,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=environment,
+                timeout=_TIMEOUT_SECONDS,
+            )
+        if answer.returncode:
+            lines = answer.stderr.strip().splitlines() or ["no reason given"]
+            raise RegistryError(f"{references[-1]}: {lines[-1].removeprefix('Error: ')}")
+        return answer.stdout
+
+    def _stood_in(self, word: str) -> str:
+        host, slash, path = word.partition("/")
+        return f"{self.hosts.get(host, host)}{slash}{path}"
+
+    @contextmanager
+    def _credentials(self, references: list[str]) -> Generator[Mapping[str, str]]:
+        """Yield an environment in which crane finds a token for each of Google's registries.
+
+        The file with it is the user's alone and goes with the call.
+        """
+        hosts = {host for each in references if _GOOGLE.fullmatch(host := host_of(each))}
+        if not hosts:
+            yield os.environ
+            return
+        known = self._tokens.setdefault("google", "") or self.token()
+        self._tokens["google"] = known
+        secret = base64.b64encode(f"oauth2accesstoken:{known}".encode()).decode()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "config.json"
+            file.touch(mode=0o600)
+            auths = {**_own_auths(), **{host: {"auth": secret} for host in sorted(hosts)}}
+            file.write_text(json.dumps({"auths": auths}))
+            yield {**os.environ, "DOCKER_CONFIG": folder}
+
+
+def _own_auths() -> dict[str, object]:
+    """Return what `docker login` left, so that a copy into Google's may read a private source."""
+    folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    try:
+        return dict(json.loads((folder / "config.json").read_text()).get("auths", {}))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,248 @@
+"""What `gke-inference images` decides and writes; registries are stood in for."""
+
+import base64
+import json
+from datetime import date
+
+import pytest
+
+from gke_inference.versions import images, lock
+from infra.image_names import needed, repository_names
+from infra.load import STACKS, parse, platform_of, read
+from scripts import images_actions, images_build, images_files, images_registry
+from scripts.bootstrap_cloud import Cloud
+from scripts.images_actions import ImagesError
+from scripts.images_registry import Registry, RegistryError, host_of
+
+ONE, TWO = "sha256:" + "1a" * 32, "sha256:" + "2b" * 32
+
+
+def stack(name="prod", **changed):
+    document = platform_of(STACKS / f"Pulumi.{name}.yaml")
+    document["images"] = {"repository": "engines", **changed}
+    return parse(json.dumps(document))
+
+
+class Known(Registry):
+    """Knows some references, and takes copies."""
+
+    def __init__(self, **found):
+        super().__init__()
+        self.found = found
+        self.copied = []
+
+    def digest(self, reference):
+        for part, digest in self.found.items():
+            if part in reference:
+                return digest
+        raise RegistryError(f"{reference}: MANIFEST_UNKNOWN")
+
+    def copy(self, source, target):
+        self.copied.append((source, target))
+
+
+@pytest.mark.parametrize(
+    ("reference", "host"),
+    [
+        ("vllm/vllm-openai:v0.32.0", "docker.io"),
+        ("docker.io/vllm/vllm-openai:v0.32.0", "docker.io"),
+        ("us-east5-docker.pkg.dev/p/r/i@sha256:0", "us-east5-docker.pkg.dev"),
+        ("127.0.0.1:5000/i:1", "127.0.0.1:5000"),
+        ("localhost/i:1", "localhost"),
+        ("python", "docker.io"),
+    ],
+)
+def test_the_registry_of_a_reference(reference, host):
+    assert host_of(reference) == host
+
+
+def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
+    found = {
+        row.name: row for row in images_actions.rows(stack(digests={"epp": ONE}), "us-central1")
+    }
+    assert set(found) == set(needed(read("prod")))
+    assert found["endpoint_picker"].reference.endswith(f"/engines/epp@{ONE}")
+    assert found["endpoint_picker"].is_pinned
+    assert found["endpoint_picker"].note == "from the repository"
+    assert found["model_catalogue"].note == "images mirror"
+    assert found["body_router"].note == "images pin, then mirror"
+    assert found["vllm_tpu"].note == "images build"
+    assert found["vllm_gpu"].release == lock()["engines"]["vllm_gpu"]["version"]
+
+
+def test_what_a_registry_refuses_is_said_and_the_rest_is_pinned():
+    said = []
+    made = images_actions.pin_lock(Known(**{"vllm-openai": ONE}), [], said.append)
+    assert made == {
+        "images.vllm_gpu": (ONE, f"registry of docker.io/vllm/vllm-openai, {date.today()}")
+    }
+    assert any("images.endpoint_picker" in line and "MANIFEST_UNKNOWN" in line for line in said)
+
+
+def test_an_image_that_only_our_registry_has_is_asked_of_nobody():
+    assert not [entry for entry in images_actions.unpinned() if "diffusion" in entry]
+
+
+def test_a_digest_goes_into_the_lock_and_every_comment_stays(tmp_path):
+    copy = tmp_path / "versions.yaml"
+    copy.write_text(images_files.LOCK.read_text())
+    images_files.write_lock({"images.vllm_gpu": (ONE, "registry, 2026-11-21")}, copy)
+    before, after = images_files.LOCK.read_text().splitlines(), copy.read_text().splitlines()
+    new = [line for line in after if line not in before]
+    assert new == [f"    digest: {ONE}", "    digest_source: registry, 2026-11-21"]
+    assert [line for line in before if line.lstrip().startswith("#") and line not in after] == []
+    assert len(after) == len(before) + 1
+
+
+def test_digests_go_into_a_stack_and_the_rest_stays_as_it_is(tmp_path):
+    for name in ("prod", "staging"):
+        source = STACKS / f"Pulumi.{name}.yaml"
+        (tmp_path / source.name).write_text(source.read_text())
+        images_files.write_stack(name, {"vllm-tpu": TWO, "epp": ONE}, tmp_path)
+        images_files.write_stack(name, {"bbr": ONE}, tmp_path)
+        platform = read(name, tmp_path)
+        assert platform.images is not None
+        assert list(platform.images.digests.items()) == [
+            ("bbr", ONE),
+            ("epp", ONE),
+            ("vllm-tpu", TWO),
+        ]
+        assert platform.model_copy(update={"images": None}) == read(name).model_copy(
+            update={"images": None}
+        )
+        comments = [line.split("#")[1] for line in source.read_text().splitlines() if "#" in line]
+        assert all(comment in (tmp_path / source.name).read_text() for comment in comments)
+
+
+def test_a_stack_is_pinned_only_to_what_is_the_same_in_every_region():
+    known = Known(**{"us-central1": ONE, "europe-west4": ONE, "asia-southeast1": ONE})
+    made = images_actions.pin_stack(known, stack(), "abc", ["vllm_tpu"], lambda _: None)
+    assert made == {"vllm-tpu": ONE}
+    said = []
+    known.found["asia-southeast1"] = TWO
+    assert images_actions.pin_stack(known, stack(), "abc", ["vllm_tpu"], said.append) == {}
+    assert "must be one image in us-central1, europe-west4, asia-southeast1" in said[-1]
+
+
+def test_a_mirror_copies_by_digest_into_every_region_and_looks_at_what_arrived():
+    known = Known(**{"nginx-unprivileged": images()["model_catalogue"].digest})
+    made = images_actions.mirror(known, stack(), ["model_catalogue"], lambda _: None, dry_run=False)
+    assert made == {"nginx-unprivileged": images()["model_catalogue"].digest}
+    assert [source for source, _ in known.copied] == [
+        f"docker.io/nginxinc/nginx-unprivileged@{images()['model_catalogue'].digest}"
+    ] * 3
+    assert known.copied[1][1] == (
+        "europe-west4-docker.pkg.dev/acme-inference-prod/engines/nginx-unprivileged:1.28.0-alpine"
+    )
+
+
+def test_a_copy_that_arrives_as_something_else_is_an_error():
+    known = Known(**{"nginx-unprivileged": ONE})
+    with pytest.raises(RegistryError, match="arrived as"):
+        images_actions.mirror(known, stack(), ["model_catalogue"], lambda _: None, dry_run=False)
+
+
+@pytest.mark.parametrize(
+    ("platform", "only", "message"),
+    [
+        (read("local"), [], "the stack has no `images`"),
+        (stack(), ["endpoint_picker"], r"epp:v1\.2\.0 has no digest.*images pin"),
+        (stack(), ["picker"], "--only must be of .*endpoint_picker.*, got picker"),
+    ],
+)
+def test_what_cannot_be_mirrored_is_refused_before_anything_is_copied(platform, only, message):
+    known = Known()
+    with pytest.raises(ImagesError, match=message):
+        images_actions.mirror(known, platform, only, lambda _: None, dry_run=False)
+    assert known.copied == []
+
+
+def test_a_token_of_google_goes_to_googles_registries_alone(monkeypatch, tmp_path):
+    program = tmp_path / "crane"
+    program.write_text('#!/bin/sh\ncat "$DOCKER_CONFIG/config.json" > "$0.saw"\necho ' + ONE)
+    program.chmod(0o755)
+    monkeypatch.setattr(images_registry, "tool", lambda _: program)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text('{"auths": {"ghcr.io": {"auth": "mine"}}}')
+    saw = tmp_path / "crane.saw"
+    registry = Registry(token=lambda: "secret")
+    assert registry.digest("us-docker.pkg.dev/p/r/i:1") == ONE
+    auths = json.loads(saw.read_text())["auths"]
+    assert base64.b64decode(auths["us-docker.pkg.dev"]["auth"]) == b"oauth2accesstoken:secret"
+    assert auths["ghcr.io"] == {"auth": "mine"}
+    registry.digest("docker.io/library/python:3.12")
+    assert "us-docker.pkg.dev" not in saw.read_text()
+    assert "evil-docker.pkg.dev.example.com" not in saw.read_text()
+    registry.digest("evil-docker.pkg.dev.example.com/i:1")
+    assert "oauth2accesstoken" not in saw.read_text()
+
+
+def test_an_answer_that_is_no_digest_is_an_error(monkeypatch, tmp_path):
+    program = tmp_path / "crane"
+    program.write_text("#!/bin/sh\necho hello")
+    program.chmod(0o755)
+    monkeypatch.setattr(images_registry, "tool", lambda _: program)
+    with pytest.raises(RegistryError, match="'hello', no digest"):
+        Registry().digest("docker.io/library/python:3.12")
+
+
+BUILT = {"source": {"repository": "projects/a/locations/us-east5/connections/c/repositories/r"}}
+
+
+def test_a_build_runs_the_trigger_of_the_image_at_the_commit():
+    sent = []
+
+    class Answer:
+        status_code = 200
+        text = "{}"
+
+        def json(self):
+            return {"metadata": {"build": {"logUrl": "https://console/1"}}}
+
+    class Session:
+        def request(self, method, url, **rest):
+            sent.append((method, url, rest["json"]))
+            return Answer()
+
+    platform = stack(build=BUILT)
+    target = images_build.targets(platform, ["vllm_tpu"], "abc")[0]
+    said = []
+    images_build.run_trigger(Cloud("acme", Session()), platform, target, said.append)
+    assert sent == [
+        (
+            "POST",
+            "https://cloudbuild.googleapis.com/v1/projects/acme-inference-prod/locations/us-east5"
+            "/triggers/gke-inference-vllm-tpu:run",
+            {"source": {"commitSha": "abc"}},
+        )
+    ]
+    assert said == ["vllm-tpu: https://console/1"]
+
+
+def test_a_dry_run_shows_the_whole_build_or_the_command():
+    platform = stack(build=BUILT)
+    target = images_build.targets(platform, ["vllm_tpu"], "abc")[0]
+    shown = images_build.show(platform, target, local=False)
+    assert [step["id"] for step in shown["build"]["steps"]] == ["build", "scan", "copy"]
+    command = images_build.show(platform, target, local=True)["command"]
+    assert command.startswith("docker buildx build ")
+    assert "vllm-tpu:0.32.0-abc" in command
+
+
+@pytest.mark.parametrize(
+    ("only", "local", "message"),
+    [
+        (["vllm_gpu"], True, r"images\.vllm_gpu: .* has no digest.*images pin"),
+        (["vllm_tpu"], False, r"no `images\.build`: say --local"),
+        (["sglang_gpu"], False, "--only must be of vllm_gpu, vllm_tpu, got sglang_gpu"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(only, local, message):
+    platform = stack()
+    with pytest.raises(ImagesError, match=message):
+        images_build.show(platform, images_build.targets(platform, only, "abc")[0], local=local)
+
+
+def test_no_two_images_have_one_name_in_a_repository():
+    names = list(repository_names().values())
+    assert len(set(names)) == len(names)
