@@ -50,4 +50,5 @@ def settings_of(stack: str, ci: str | None, location: str | None) -> Settings:
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
+        has_images=platform.images is not None,
     )

@@ -39,6 +39,14 @@ _DEPLOY_ROLES: Final = (
     "roles/serviceusage.serviceUsageAdmin",
     "roles/storage.admin",
 )
+_IMAGE_ROLES: Final = (
+    "roles/artifactregistry.admin",
+    "roles/binaryauthorization.attestorsAdmin",
+    "roles/binaryauthorization.policyAdmin",
+    "roles/cloudbuild.builds.editor",
+    "roles/cloudkms.admin",
+    "roles/containeranalysis.admin",
+)
 _PREVIEW_ROLES: Final = (
     "roles/container.viewer",
     "roles/iam.securityReviewer",
@@ -121,6 +129,8 @@ class Settings:
     prefix: str
     location: str
     ci: Ci | None
+    has_images: bool = False
+    """Whether the stack delivers images of its own."""
 
     @property
     def bucket(self) -> str:
@@ -201,7 +211,8 @@ def _ci_steps(settings: Settings, ci: Ci, cloud: Cloud) -> list[Step]:
     # A preview locks the state. Elsewhere it must not write: any branch of the repository runs it.
     locks = {"deploy": (), "preview": (in_bucket(settings.bucket),)}
     made: list[Step] = [resource.step(cloud) for resource in _identity_resources(settings, ci)]
-    for role, roles in (("deploy", _DEPLOY_ROLES), ("preview", _PREVIEW_ROLES)):
+    deploy = (*_DEPLOY_ROLES, *(_IMAGE_ROLES if settings.has_images else ()))
+    for role, roles in (("deploy", deploy), ("preview", _PREVIEW_ROLES)):
         email = settings.account(role)
         account = f"projects/{settings.project}/serviceAccounts/{email}"
         member = f"serviceAccount:{email}"

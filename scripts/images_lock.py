@@ -39,9 +39,17 @@ class PackageLock:
         """All packages, each at one version with its hashes."""
         return self.folder / "requirements.lock"
 
+    def sources(self) -> list[Path]:
+        """Return the files that say what is wanted: the folder's own, and those it refers to."""
+        text = self.wanted.read_text()
+        others = [line.split()[1] for line in text.splitlines() if line.startswith("-r ")]
+        return [self.wanted, *((self.folder / other).resolve() for other in others)]
+
     def mark(self) -> str:
         """Return the line that says what the lock is made from."""
-        digest = hashlib.sha256(self.wanted.read_bytes())
+        digest = hashlib.sha256()
+        for file in self.sources():
+            digest.update(file.read_bytes())
         digest.update(f"{PYTHON} {PLATFORM}".encode())
         return f"{_MARK}{digest.hexdigest()} for Python {PYTHON} on {PLATFORM}"
 

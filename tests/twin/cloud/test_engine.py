@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from twin import daemon, processes
 from twin.cloud.server import serve
@@ -123,3 +124,25 @@ def test_an_up_whose_engine_was_killed_is_finished_by_the_next(engine: Engine) -
     assert all(record.status == "ready" for record in store.all())
     engine.run("destroy", "--yes", "--skip-preview")
     assert store.all() == []
+
+
+def test_what_delivers_images_comes_up_changes_from_audit_to_enforcing_and_goes(
+    engine: Engine,
+) -> None:
+    engine.up(shape="images-audit")
+    outputs = json.loads(engine.run("stack", "output", "--json"))
+    assert outputs["repository"] == "us-east5-docker.pkg.dev/acme/engines"
+    assert outputs["keyVersion"].endswith("/cryptoKeyVersions/1")
+    assert outputs["keyVersion"].startswith("projects/acme/locations/us-east5/keyRings/images-")
+    attestors = Store(engine.paths.cloud_db).find("gcp:binaryauthorization/attestor:Attestor")
+    note = attestors[0].outputs["attestationAuthorityNote"]
+    pem = note["publicKeys"][0]["pkixPublicKey"]["publicKeyPem"]
+    assert load_pem_public_key(pem.encode())
+    engine.run("up", "--yes", "--skip-preview", "--expect-no-changes", shape="images-audit")
+    engine.run("refresh", "--yes", "--expect-no-changes", shape="images-audit")
+    changed = engine.run("preview", "--diff", shape="images-enforce")
+    assert "1 to update" in changed
+    assert '"DRYRUN_AUDIT_LOG_ONLY" => "ENFORCED_BLOCK_AND_AUDIT_LOG"' in changed
+    engine.up(shape="images-enforce")
+    engine.run("destroy", "--yes", "--skip-preview", shape="images-enforce")
+    assert Store(engine.paths.cloud_db).all() == []

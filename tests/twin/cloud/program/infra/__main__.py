@@ -28,3 +28,7 @@ if shape == "broken":
 pulumi.export("address", address.address)
 pulumi.export("email", account.email)
 pulumi.export("project", gcp.organizations.get_project().number)
+if shape.startswith("images"):
+    from images import deliver
+
+    deliver(audit_only=shape == "images-audit")
