@@ -27,7 +27,7 @@ def floating(image: str) -> str | None:
 
 
 def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+    digests_only = config.get("digestsOnly") is True
     for pod in pods(resource):
         seen = False
         for path, container in pod.containers():
@@ -37,6 +37,8 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
                 yield f"{path}.image: must be set, got {image!r}"
             elif reason := floating(str(image)):
                 yield f"{path}.image: must be an exact version or a digest, {image!r} {reason}"
+            elif digests_only and not _DIGEST.search(str(image)):
+                yield f"{path}.image: must be a digest, got {image!r}"
         if not seen:
             yield f"{pod.at('spec.containers')}: must list containers, got none"
 
@@ -46,4 +48,11 @@ RULE = Rule(
     description="Images are pinned to an exact version or a digest.",
     applies=is_workload,
     check=_check,
+    config={
+        "digestsOnly": {
+            "type": "boolean",
+            "default": False,
+            "description": "Refuse exact versions, too: only a digest cannot be moved.",
+        }
+    },
 )

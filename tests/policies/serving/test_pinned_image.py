@@ -2,6 +2,7 @@
 
 import pytest
 
+from policies.rule import Resource
 from policies.rules.serving.pinned_image import RULE
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -82,3 +83,18 @@ def deployment(container, volumes=(), annotations=None):
 )
 def test_pinned_image_is_judged(judge, check, resource_type, props, expected):
     check(judge(RULE, resource_type, props), expected)
+
+
+@pytest.mark.parametrize(
+    ("image", "refused"),
+    [("vllm/vllm-openai:v0.11.0", True), (f"vllm/vllm-openai:v0.11.0{DIGEST}", False)],
+)
+def test_where_only_digests_will_do_an_exact_version_is_refused(image, refused):
+    resource = Resource("kubernetes:apps/v1:Deployment", "it", "urn", deployment({"image": image}))
+    found = list(RULE.check(resource, {"digestsOnly": True}))
+    assert found == (
+        [f"spec.template.spec.containers[0].image: must be a digest, got {image!r}"]
+        if refused
+        else []
+    )
+    assert list(RULE.check(resource, {})) == []
