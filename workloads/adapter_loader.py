@@ -1,12 +1,14 @@
-"""Keeps the LoRA adapters of one engine the same as a folder of a bucket.
+"""Keeps the LoRA adapters of one engine the same as a folder of a bucket, and the picker informed.
 
 The standard library is all it needs. It runs beside each engine, in the engine's own image, as
 `python3 -c` with this file's text, and is told by its environment:
 
 - ADAPTERS_FOLDER: where the bucket's folder is mounted; each folder in it is an adapter, by name.
+  Empty: no adapter comes later.
 - ENGINE_URL: the engine of this pod.
 - ADAPTERS_PORT and POD_IP: where it answers `/ready` and `/adapters`.
 - BASE_NAMES: JSON list of names that no adapter may take.
+- GIVEN_ADAPTERS: JSON list of adapters that the engine loads by itself.
 - POLL_SECONDS: how often it looks.
 
 An adapter is whole once its configuration and its weights are there; what is uploaded under a name
@@ -112,10 +114,13 @@ def message_of(body: bytes) -> str:
 class Loader:
     """What is loaded here, what waits, and what failed."""
 
-    def __init__(self, folder: str, engine: Engine, base_names: "list[str]") -> None:
+    def __init__(
+        self, folder: str, engine: Engine, base_names: "list[str]", given: "tuple[str, ...]" = ()
+    ) -> None:
         self._folder = folder
         self._engine = engine
         self._base_names = base_names
+        self._given = given
         self.loaded: set[str] = set()
         """Adapters from the folder that the engine serves."""
         self.failed: dict[str, str] = {}
@@ -130,7 +135,7 @@ class Loader:
         try:
             served = self._engine.loaded()
             self.loaded &= served
-            self._is_warm = self._is_warm and bool(self.loaded)
+            self._warm_up([name for name in self._given if name in served])
             wanted = self._wanted()
             for name in sorted(self.loaded - set(wanted)):
                 self._unload(name)
@@ -142,11 +147,21 @@ class Loader:
                 self._tried.pop(name, None)
             self.is_settled = True
         except OSError as error:
+            self._is_warm = False  # what starts again has computed nothing
             if self.is_settled:
                 say("WARNING", f"the engine does not answer: {error}")
 
+    def _warm_up(self, given: "list[str]") -> None:
+        """Ask the first adapter that is there from the start, once for each start of the engine."""
+        self._is_warm = self._is_warm and bool(self.loaded or given)
+        if given and not self._is_warm:
+            self._engine.warm(given[0])
+            self._is_warm = True
+
     def _wanted(self) -> "dict[str, tuple[tuple[str, int, float], ...]]":
         """Return the whole adapters of the folder with their files."""
+        if not self._folder:
+            return {}
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:  # nothing was ever uploaded
@@ -222,7 +237,8 @@ def main() -> None:
     """Run until the pod ends."""
     engine = Engine(os.environ["ENGINE_URL"])
     names = json.loads(os.environ["BASE_NAMES"])
-    loader = Loader(os.environ["ADAPTERS_FOLDER"], engine, names)
+    given = tuple(json.loads(os.environ.get("GIVEN_ADAPTERS", "[]")))
+    loader = Loader(os.environ["ADAPTERS_FOLDER"], engine, names, given)
     serve(loader, os.environ["POD_IP"], int(os.environ["ADAPTERS_PORT"]))
     while True:
         loader.sync()

@@ -19,6 +19,7 @@ from workloads.hardware import Hardware
 from workloads.pod_spec import (
     DRIVER_ENVIRONMENT,
     Pod,
+    beside,
     engine_container,
     pod_head,
     template_labels,
@@ -70,7 +71,7 @@ def dual_container_pod(
         "spec": {
             **pod_head(pod, compute_class),
             "affinity": _alone_on_its_node(),
-            "containers": containers,
+            "containers": [*containers, *beside(pod, containers[0])],
             "tolerations": tolerations(sorted(nodes), compute_class),
             "volumes": [
                 *_merged(files["gpu"].volumes, files["tpu"].volumes),

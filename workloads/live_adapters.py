@@ -75,29 +75,36 @@ def with_live(files: Storage, live: LiveAdapters) -> Storage:
     return files.extended(volume, mount, {_RUNTIME_LOADING: "True"})
 
 
-def loader_container(engine: Manifest, live: LiveAdapters, base_names: list[str]) -> Manifest:
+def loader_container(
+    engine: Manifest, live: LiveAdapters | None, base_names: list[str], given: list[str]
+) -> Manifest:
     """Returns the container that loads adapters into the engine of its pod.
+
+    Before the replica is ready it also asks the engine once for an adapter: the picker takes a
+    replica that never computed one for full (see `workloads.adapter_loader.Engine.warm`).
 
     Args:
         engine: the engine's container; the loader runs in its image, which is there already.
-        live: the folder.
+        live: the folder; None where no adapter comes later.
         base_names: names that no adapter may take.
+        given: adapters that the engine loads by itself.
     """
     port = engine["ports"][0]["containerPort"]
     environment = {
-        "ADAPTERS_FOLDER": live.folder,
+        "ADAPTERS_FOLDER": "" if live is None else live.folder,
         "ADAPTERS_PORT": str(LOADER_PORT),
         "BASE_NAMES": json.dumps(sorted(base_names)),
         "ENGINE_URL": f"http://$(POD_IP):{port}",
+        "GIVEN_ADAPTERS": json.dumps(given),
         "POLL_SECONDS": str(_POLL_SECONDS),
     }
     address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    mount = {"mountPath": MOUNT, "name": _VOLUME, "readOnly": True}
     return {
         "command": ["python3", "-c", script()],
         "env": [address, *({"name": key, "value": value} for key, value in environment.items())],
         "image": engine["image"],
         "name": LOADER,
-        "ports": [{"containerPort": LOADER_PORT, "name": "adapters"}],
         # Ready once every adapter that was there has been tried: no replica gets requests before.
         "readinessProbe": {
             "httpGet": {"path": "/ready", "port": LOADER_PORT},
@@ -113,7 +120,7 @@ def loader_container(engine: Manifest, live: LiveAdapters, base_names: list[str]
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        "volumeMounts": [{"mountPath": MOUNT, "name": _VOLUME, "readOnly": True}],
+        "volumeMounts": [] if live is None else [mount],
     }
 
 

@@ -157,7 +157,7 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
     """
     if plan.form == "dual-container":
         template = dual_container_pod(plan.pod, plan.nodes, plan.files, plan.arguments)
-        for kind, container in zip(sorted(plan.nodes), _containers(template), strict=True):
+        for kind, container in zip(sorted(plan.nodes), _engines(template), strict=True):
             _refuse_broken(container, plan.nodes[kind])
         return {"any": _deployment(plan, "any", template)}
     made: dict[str, Manifest] = {}
@@ -166,9 +166,8 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
             made[kind] = _group(plan, kind)
             continue
         template = engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind])
-        for container in _containers(template):
-            if container["name"] != LOADER:
-                _refuse_broken(container, node)
+        for container in _engines(template):
+            _refuse_broken(container, node)
         made[kind] = _deployment(plan, kind, template)
     return made
 
@@ -190,8 +189,8 @@ def disruption_budget(plan: ModelPlan) -> Manifest:
     )
 
 
-def _containers(template: Manifest) -> list[Manifest]:
-    return template["spec"]["containers"]
+def _engines(template: Manifest) -> list[Manifest]:
+    return [one for one in template["spec"]["containers"] if one["name"] != LOADER]
 
 
 def _refuse_broken(container: Manifest, node: Hardware) -> None:

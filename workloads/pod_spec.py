@@ -60,7 +60,8 @@ class Pod:
     live: LiveAdapters | None = None
     """Adapters that come while it serves."""
     names: tuple[str, ...] = ()
-    """Names that are served from the start, which no such adapter may take."""
+    """Names that are served from the start, the model's and those of its adapters, which no such
+    adapter may take."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -97,7 +98,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
         },
         "spec": {
             **pod_head(pod, node.compute_class),
-            "containers": [container, *_beside(pod, container)],
+            "containers": [container, *([] if node.is_group else beside(pod, container))],
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": _pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
@@ -106,11 +107,16 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
     }
 
 
-def _beside(pod: Pod, engine: Manifest) -> list[Manifest]:
-    """Returns what runs beside the engine."""
-    if pod.live is None:
+def beside(pod: Pod, engine: Manifest) -> list[Manifest]:
+    """Returns what runs beside the engine.
+
+    Not in a group of hosts, where a container that restarts ends its whole group, and not where
+    prefill and decode are apart: their picker does not look at adapters.
+    """
+    given = list(pod.names[1:])
+    if pod.live is None and (not given or pod.role is not None):
         return []
-    return [loader_container(engine, pod.live, list(pod.names))]
+    return [loader_container(engine, pod.live, list(pod.names), given)]
 
 
 def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Manifest:

@@ -7,11 +7,16 @@ from typing import Any
 
 from twin.lab.policies import BASELINE, DEFAULTS, SHIPPED
 from twin.lab.rows import Row
+from twin.lab.workloads import PICKER_KNEE_QPS
 
 SATURATED_QPS = 20.0
 """From this rate on round robin is saturated in llm-d's ladder: there it is judged."""
 NOISE = 0.03
 """A loss below this part is not told from chance."""
+_DEVIATIONS = 2.5
+"""Of the mean over seeds: with five rates one run in thirty fails by chance."""
+_WIDEST = 1.5
+"""No spread, however large, excuses more than this ratio."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ def check(rows: list[Row]) -> list[Check]:
                 )
             )
     if "shared_prefix" in names:
-        found += _shared_prefix(rows)
+        found += _shared_prefix(rows) + _tails(rows)
     if "lora" in names:
         top = highest_rate(rows, "lora")
         value = ratio(rows, "lora", SHIPPED, BASELINE, _throughput, top)
@@ -164,6 +169,53 @@ def _shared_prefix(rows: list[Row]) -> list[Check]:
             is_upper=True,
         ),
     ]
+
+
+def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float]]:
+    """Return the shipped p99 time to first token over the defaults', by rate, a value a seed.
+
+    Of the ladder's rates below the picker's knee.
+    """
+    listed = [row for row in rows if row["workload"] == "shared_prefix"]
+    ours, theirs = _of(listed, SHIPPED), _of(listed, DEFAULTS)
+    found: dict[float, list[float]] = {}
+    for key in sorted(ours.keys() & theirs.keys()):
+        if key[1] < PICKER_KNEE_QPS and _p99(theirs[key]) > 0:
+            found.setdefault(key[1], []).append(_p99(ours[key]) / _p99(theirs[key]))
+    return found
+
+
+def spread_of(ratios: dict[float, list[float]]) -> float | None:
+    """Return the standard deviation of the logarithm of one seed's ratio, over all rates.
+
+    None where no rate has two seeds: one alone says nothing of chance.
+    """
+    squares, freedom = 0.0, 0
+    for values in ratios.values():
+        logs = [math.log(value) for value in values]
+        mean = sum(logs) / len(logs)
+        squares += sum((one - mean) ** 2 for one in logs)
+        freedom += len(logs) - 1
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def _tails(rows: list[Row]) -> list[Check]:
+    """Slowest first tokens against the defaults: 3 % and what seeds differ by, rate by rate."""
+    ratios = tail_ratios(rows)
+    spread = spread_of(ratios)
+    if spread is None:
+        return []
+    found: list[Check] = []
+    for rate, values in ratios.items():
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        chance = math.exp(_DEVIATIONS * spread / math.sqrt(len(values)))
+        what = (
+            f"p99 TTFT at {rate:g} QPS, {len(values)} seeds; one differs by x{math.exp(spread):.2f}"
+        )
+        bound = round(min((1 + NOISE) * chance, _WIDEST), 3)
+        name = f"shared_prefix: slowest first tokens not worse than {DEFAULTS}"
+        found.append(Check(name, what, round(mean, 4), bound, is_upper=True))
+    return found
 
 
 def _unequal(rows: list[Row]) -> list[Check]:

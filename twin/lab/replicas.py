@@ -77,6 +77,9 @@ class LabEngine(Engine):
         """Requests whose first token is out."""
         self.finished = 0
         """Requests that have ended."""
+        self.adapters_told: tuple[str, str] | None = None
+        """Adapters that ran and that waited when last one did: vLLM's metric keeps them, and has no
+        series before an adapter was ever computed."""
         self._open: list[_Open] = []
 
     def submit(self, prompt: Sequence[int], *arguments: Any, **fields: Any) -> Request:
@@ -105,7 +108,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def picker_page(engine: Engine) -> str:
+def picker_page(engine: LabEngine) -> str:
     """Return the metrics that a picker reads, under vLLM's names and with its labels."""
     scheduler, deployment = engine.scheduler, engine.deployment
     lines = [
@@ -119,11 +122,14 @@ def picker_page(engine: Engine) -> str:
         f'vllm:cache_config_info{{block_size="{deployment.block_size}",'
         f'num_gpu_blocks="{deployment.kv_blocks}"}} 1',
     ]
-    if deployment.flags.enable_lora:
+    used = (",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting))
+    if any(used):
+        engine.adapters_told = used
+    if engine.adapters_told is not None:
         labels = {
             "max_lora": deployment.flags.max_loras or 1,
-            "running_lora_adapters": ",".join(scheduler.adapters_running),
-            "waiting_lora_adapters": ",".join(scheduler.adapters_waiting),
+            "running_lora_adapters": engine.adapters_told[0],
+            "waiting_lora_adapters": engine.adapters_told[1],
         }
         text = ",".join(f'{key}="{value}"' for key, value in labels.items())
         lines += [
@@ -213,6 +219,9 @@ class Replicas:
             engine = LabEngine(spec.deployment(name, address, served_as), self.clock)
             if spec.slowdown != 1.0:
                 engine.slow_down(spec.slowdown)
+            if modules := engine.deployment.flags.lora_modules:
+                # the platform asks each replica once for its first adapter before it is ready
+                engine.adapters_told = (modules[0].partition("=")[0], "")
             self.engines.append(engine)
         self.pages = PickerPages(self.engines)
         self._addresses = addresses

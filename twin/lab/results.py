@@ -4,7 +4,9 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
+from twin.lab.policies import DEFAULTS, SHIPPED
 from twin.lab.rows import Row
+from twin.lab.workloads import PICKER_KNEE_QPS
 
 _HEAD = """# Routing results
 
@@ -36,7 +38,37 @@ def page(result: dict[str, Any]) -> str:
         picture = f"images/routing-{name.replace('_', '-')}.svg"
         parts += [f"## {name}\n", f"![Throughput and first tokens of {name}]({picture})\n"]
         parts.append(_rows([row for row in rows if row["workload"] == name]))
-    return "\n".join(parts)
+    return "\n".join([*parts, *_tails(rows)])
+
+
+def _tails(rows: list[Row]) -> list[str]:
+    """Return the slowest first tokens of the ladder, seed by seed, where there are several."""
+    found: dict[tuple[float, str], list[Row]] = {}
+    for row in rows:
+        if row["workload"] == "shared_prefix" and row["policy"] in {DEFAULTS, SHIPPED}:
+            found.setdefault((float(row["rate_qps"]), str(row["policy"])), []).append(row)
+    if not any(len(seeds) > 1 for seeds in found.values()):
+        return []
+
+    def line(entry: tuple[tuple[float, str], list[Row]]) -> str:
+        (rate, policy), seeds = entry
+        ordered = sorted(seeds, key=lambda row: int(row["seed"]))
+        tails = " / ".join(f"{float(row['ttft_ms']['p99']):,.0f}" for row in ordered)
+        kept = " / ".join(f"{float(row['goodput_share']):.1%}" for row in ordered)
+        most = " / ".join(str(max(row["answers_of_replicas"].values())) for row in ordered)
+        return f"| {rate:g} | {policy} | {tails} | {kept} | {most} |"
+
+    head = "QPS | policy | p99 TTFT, ms | answers within the SLO | requests of the fullest replica"
+    words = (
+        f"From {PICKER_KNEE_QPS:g} requests a second on, replicas run out of KV blocks: a replica "
+        "that gets a few requests too many lets those wait for a whole answer. What the tail is "
+        "then is chance, for both; below, it is judged.\n"
+    )
+    return [
+        "## Slowest first tokens, seed by seed\n",
+        words,
+        _table(head, map(line, found.items())),
+    ]
 
 
 def _table(head: str, lines: Iterable[str]) -> str:

@@ -45,6 +45,12 @@ def jobs_of(
             cost = size * (1.0 if policy.picker is None else 1.5)
             seeds = workload.seeds[:1] if is_quick else workload.seeds
             jobs += [(cost, Job(workload.name, policy.name, s, is_quick)) for s in seeds]
+            if policy.picker is not None and not is_quick:
+                few = workload.picker_stages
+                jobs += [
+                    (cost / 2, Job(workload.name, policy.name, seed, stages=few))
+                    for seed in workload.picker_seeds
+                ]
     return [
         job for _, job in sorted(jobs, key=lambda entry: (-entry[0], entry[1].policy == BASELINE))
     ]

@@ -1,5 +1,6 @@
 """The workloads of the laboratory: replicas, requests and what users are promised."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,6 +10,9 @@ from twin.lab.replicas import ReplicaSpec
 from twin.traffic import Slo, Trace, mixed_lengths, multi_adapter, shared_prefix
 
 REGION = "us-central1"
+PICKER_KNEE_QPS = 40.0
+"""From this rate on the ladder's replicas run out of KV blocks with any picker: whether a hundredth
+of the requests waits a whole answer long is decided by a handful (docs/adr/0006)."""
 MODEL = "model"
 """Name that requests ask for."""
 
@@ -38,6 +42,15 @@ class Workload:
     slo: Slo
     facts: Facts = field(default_factory=Facts)
     seeds: tuple[int, ...] = (1, 2)
+    picker_seeds: tuple[int, ...] = ()
+    """More seeds for the policies with a picker: where two of them are told apart by a tail."""
+    knee_qps: float = math.inf
+    """Those seeds run the stages below this rate."""
+
+    @property
+    def picker_stages(self) -> tuple[StageSpec, ...]:
+        """What `picker_seeds` run: the stages before replicas run out of room."""
+        return tuple(spec for spec in self.stages if spec.rate < self.knee_qps)
 
     @property
     def usd_per_hour(self) -> float:
@@ -94,6 +107,8 @@ def _shared_prefix() -> Workload:
         _ladder,
         Slo(ttft_ms=2000, tpot_ms=100),
         seeds=(1,),
+        picker_seeds=(2, 3),
+        knee_qps=PICKER_KNEE_QPS,
     )
 
 

@@ -106,3 +106,38 @@ def test_ratios_are_of_pairs_and_are_averaged_by_factors():
     ]  # fmt: skip
     found = ratio(rows, "shared_prefix", "shipped", "round_robin", lambda r: r["throughput_tok_s"])
     assert found == 1.0
+
+
+def seeded(ratios, rate=20.0):
+    """Rows of the ladder at one rate, a ratio of the tails a seed."""
+    made = []
+    for seed, longer in enumerate(ratios, 1):
+        for policy, p99 in (("picker_defaults", 100.0), ("shipped", 100.0 * longer)):
+            made.append(a_row(policy, 100.0, rate=rate, seed=seed, p99=p99))
+    return made
+
+
+def tails(rows):
+    return [one for one in check(rows) if "slowest first tokens not worse" in one.name]
+
+
+def test_a_longer_tail_than_the_defaults_fails_unless_seeds_differ_by_as_much():
+    (steady,) = tails(seeded([1.10, 1.11, 1.12]))
+    assert not steady.passes
+    assert steady.value == pytest.approx(1.11, abs=0.001)
+    assert steady.bound == pytest.approx(1.043, abs=0.001)
+    assert "3 seeds; one differs by x1.01" in steady.what
+    (noisy,) = tails(seeded([0.9, 1.1, 1.25]))
+    assert noisy.passes
+
+
+def test_no_spread_excuses_half_as_much_again():
+    (wild,) = tails(seeded([0.5, 1.0, 8.0]))
+    assert wild.bound == 1.5
+    assert not wild.passes
+
+
+def test_tails_are_judged_rate_by_rate_below_the_knee_and_only_with_several_seeds():
+    rows = [*seeded([1.0, 1.0]), *seeded([1.3, 1.3], rate=30.0), *seeded([9.0, 9.0], rate=60.0)]
+    assert [one.passes for one in tails(rows)] == [True, False]
+    assert tails(seeded([9.0])) == []

@@ -19,3 +19,8 @@ def test_the_published_gain_at_saturation_is_the_one_that_was_copied():
     top = PUBLISHED[-1]
     assert top.rate_qps == 60
     assert 2.5 < top.optimized_tok_s / top.baseline_tok_s < 2.7
+
+
+def test_several_seeds_count_with_their_mean():
+    rows = [a_row("shipped", 11_688.0 * part, seed=seed) for seed, part in ((1, 0.9), (2, 1.3))]
+    assert calibration_errors(rows)[0]["error_tok_s"] == 0.1

@@ -1,5 +1,6 @@
 """The page of the docs says what the file says."""
 
+from tests.unit.lab.conftest import a_row
 from twin.lab.bounds import check
 from twin.lab.calibration import calibration_errors
 from twin.lab.results import page
@@ -25,3 +26,12 @@ def test_every_bound_and_every_row_is_on_the_page(rows):
 def test_a_bound_that_fails_is_seen_on_the_page(rows):
     rows[-1]["lost"] = 1
     assert "**fails**" in page(result(rows))
+
+
+def test_tails_are_shown_seed_by_seed_where_there_are_several():
+    rows = [
+        a_row(policy, 100.0, seed=seed, p99=p99, answers_of_replicas={"a": 95, "b": 90 + seed})
+        for policy, seed, p99 in (("shipped", 2, 130.0), ("shipped", 1, 120.0))
+    ]
+    assert "| 20 | shipped | 120 / 130 | 10.0% / 10.0% | 95 / 95 |" in page(result(rows))
+    assert "seed by seed" not in page(result(rows[:1]))
