@@ -107,6 +107,28 @@ def test_one_adapter_is_asked_once_so_that_the_picker_knows_the_replicas_room(
     assert engine.warmed == ["a", "a"]
 
 
+def test_an_adapter_of_the_stack_is_asked_once_for_each_start_of_the_engine(engine: FakeEngine):
+    engine.names |= {"sql", "law"}
+    loader = Loader("", engine, ["base", "sql", "law"], ("law", "sql"))
+    loader.sync()
+    loader.sync()
+    assert (engine.warmed, loader.is_settled, loader.loaded) == (["law"], True, set())
+    engine.is_up = False
+    loader.sync()
+    engine.is_up = True
+    loader.sync()
+    assert engine.warmed == ["law", "law"]
+
+
+def test_what_is_uploaded_need_not_be_asked_where_an_adapter_of_the_stack_was(
+    engine: FakeEngine, tmp_path: Path
+):
+    engine.names.add("sql")
+    write_adapter(tmp_path / "new")
+    Loader(str(tmp_path), engine, ["base", "sql"], ("sql",)).sync()
+    assert (engine.warmed, engine.asked) == (["sql"], [("load", "new")])
+
+
 def test_no_replica_is_ready_before_its_engine_is_up(loader: Loader, engine: FakeEngine):
     engine.is_up = False
     loader.sync()

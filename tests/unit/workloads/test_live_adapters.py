@@ -41,8 +41,27 @@ def test_without_adapters_of_the_stack_no_module_is_named(recorder, gpu_only):
 
 
 def test_an_engine_without_live_adapters_cannot_be_told_to_load_any(recorder, gpu_only):
-    (engine,) = containers(recorder, gpu_only)
+    engine = containers(recorder, gpu_only)[0]
     assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in environment(engine)
+
+
+@pytest.mark.parametrize("form", ["gpu_only", "dual"])
+def test_where_all_adapters_are_known_each_replica_is_asked_for_one_before_it_is_ready(
+    recorder, request, form
+):
+    made = deployments(recorder, request.getfixturevalue(form))
+    (deployment,) = made.values()
+    loader = pod(deployment)["containers"][-1]
+    told = environment(loader)
+    assert (loader["name"], told["ADAPTERS_FOLDER"]) == ("adapter-loader", "")
+    assert json.loads(told["GIVEN_ADAPTERS"]) == ["sql"]
+    assert loader["readinessProbe"]["httpGet"] == {"path": "/ready", "port": 8010}
+    assert loader["volumeMounts"] == []
+
+
+def test_a_model_without_adapters_has_nothing_beside_it(recorder, gpu_only):
+    plain = {key: value for key, value in gpu_only.items() if key != "adapters"}
+    assert [entry["name"] for entry in containers(recorder, plain)] == ["vllm"]
 
 
 def test_the_folder_is_mounted_so_that_new_files_are_seen(recorder, gpu_only):
