@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from twin.engines.virtual_time import LoopClock, run_virtual
+from twin.engines.vllm.clock import LoopClock, run_virtual
 from twin.engines.vllm.engine import Engine
 from twin.engines.vllm.flags import parse
 from twin.engines.vllm.kv_transfer import TransferError

@@ -29,6 +29,7 @@ COMMANDS = (
     "docs",
     "bench",
     "images",
+    "replay",
 )
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""
 

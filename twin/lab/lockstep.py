@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from twin.engines.vllm.replay import LOOK_SECONDS
 from twin.lab.replicas import LabEngine, Replicas
 from twin.traffic import Ask, Client, Options, Record, Report, Trace
 
-SCRAPE_SECONDS = 0.05
-"""How often a picker reads the replicas' metrics: its own default."""
 _PATIENCE_SECONDS = 60.0
 
 
@@ -101,12 +100,12 @@ class Lockstep:
 
     async def _tick(self, moment: float, stage: Stage) -> None:
         """Let the picker read the metrics as of its last look before a moment."""
-        tick = int(moment / SCRAPE_SECONDS)
+        tick = int(moment / LOOK_SECONDS)
         if not self._with_picker or tick <= self._last_tick:
             return
         self._last_tick = tick
         stage.ticks += 1
-        await self._advance(max(self._clock.now(), tick * SCRAPE_SECONDS))
+        await self._advance(max(self._clock.now(), tick * LOOK_SECONDS))
         for engine in self._replicas.engines:
             engine.catch_up()
         await self._quiet()

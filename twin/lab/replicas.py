@@ -8,11 +8,11 @@ from typing import Any
 from aiohttp import web
 
 from twin.engines.vllm import flags
+from twin.engines.vllm.clock import StillClock
 from twin.engines.vllm.engine import Engine
 from twin.engines.vllm.request import Request
 from twin.engines.vllm.server import ApiServer
 from twin.engines.vllm.settings import PREFIX, Deployment, deploy
-from twin.lab.clock import StillClock
 
 ENGINE_PORT = 8000
 PAGE_PORT = 8001

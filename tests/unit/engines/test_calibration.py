@@ -7,7 +7,7 @@ import pytest
 from planner.points import rows
 from scripts.docs_engine import engine_picture
 from twin.engines.vllm.calibration import bursts, families, fit, fits
-from twin.engines.vllm.ladder import Stage, climb, published
+from twin.lab.ladder import Stage, climb, published
 
 
 def test_half_of_all_published_quantities_are_within_a_fifth_of_a_fit_without_them():

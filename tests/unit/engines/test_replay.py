@@ -15,15 +15,18 @@ from twin.engines.vllm.replay import (
     prefix_affine,
     replay,
     round_robin,
-    shared_prefixes,
     uniform,
 )
+from twin.lab.planning import requests_of
+from twin.traffic import Trace, shared_prefix
 
 
 def a_trace(requests: int = 40, rate: float = 20.0) -> list[TraceRequest]:
-    return shared_prefixes(
-        rate, requests, groups=6, prefix_tokens=600, question_tokens=100, output_tokens=50
-    )
+    stream = shared_prefix(
+        rate=rate, seconds=requests / rate, seed=1, groups=6, prefix_tokens=600,
+        question_tokens=100, output_tokens=50,
+    )  # fmt: skip
+    return requests_of(Trace.merge("t", stream), "model")
 
 
 def test_the_same_trace_gives_the_same_figures():

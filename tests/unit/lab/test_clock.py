@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from twin.lab.clock import StillClock
+from twin.engines.vllm.clock import StillClock
 
 
 def test_who_waits_is_woken_when_time_has_moved_far_enough():

@@ -1,6 +1,6 @@
 """What a picker reads of a replica's adapters, as vLLM tells it."""
 
-from twin.lab.clock import StillClock
+from twin.engines.vllm.clock import StillClock
 from twin.lab.replicas import LabEngine, Replicas, ReplicaSpec, picker_page
 
 FLAGS = ("--max-model-len=2048", "--enable-lora", "--max-loras=2")

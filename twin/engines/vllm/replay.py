@@ -110,6 +110,10 @@ class Replay:
 
 Route = Callable[[TraceRequest, Sequence[EngineCore]], int]
 """Chooses a replica for a request that arrives now; the engines are as they are at that moment."""
+Look = Callable[[Sequence[EngineCore]], None]
+"""Sees the engines now and then: all that a router knows which reads their metrics."""
+LOOK_SECONDS = 0.05
+"""How often the endpoint picker reads the metrics of its replicas: its own default."""
 
 
 def round_robin() -> Route:
@@ -187,18 +191,23 @@ class Cluster:
     Args:
         deployments: one for each replica; all begin with empty caches.
         route: chooses the replica of each request when it arrives.
+        look: shown the engines every `LOOK_SECONDS`.
 
     Raises:
         ValueError: there is no replica.
     """
 
-    def __init__(self, deployments: Sequence[Deployment], route: Route) -> None:
+    def __init__(
+        self, deployments: Sequence[Deployment], route: Route, look: Look | None = None
+    ) -> None:
         if not deployments:
             raise ValueError("a replay needs at least one replica, got none")
         self.engines = [EngineCore(deployment) for deployment in deployments]
         self.now = 0.0
         """Seconds since the first trace began."""
         self._route = route
+        self._look = look
+        self._last_look = -1
         self._requests = 0
         self._prompts = {made.block_size: _Prompts(made.block_size) for made in deployments}
 
@@ -211,6 +220,7 @@ class Cluster:
         begun = self.now
         placed: list[tuple[TraceRequest, int, Request]] = []
         for entry in sorted(trace, key=lambda item: item.arrival):
+            self._show(begun, begun + entry.arrival)
             self._advance(begun + entry.arrival)
             index = self._route(entry, self.engines)
             if not 0 <= index < len(self.engines):
@@ -228,6 +238,15 @@ class Cluster:
                 engine.news()
                 self.now = max(self.now, moment)
         return Replay([_outcome(*item) for item in placed], self.engines)
+
+    def _show(self, begun: float, now: float) -> None:
+        """Let the router have its last look before a moment, as the engines were then."""
+        number = int(now / LOOK_SECONDS)
+        if self._look is None or number <= self._last_look:
+            return
+        self._last_look = number
+        self._advance(max(begun, number * LOOK_SECONDS))
+        self._look(self.engines)
 
     def _advance(self, now: float) -> None:
         for engine in self.engines:
@@ -270,50 +289,3 @@ def _outcome(entry: TraceRequest, index: int, request: Request) -> Outcome:
         cached_tokens=request.cached_tokens,
         preemptions=request.preemptions,
     )
-
-
-def shared_prefixes(
-    rate: float,
-    requests: int,
-    *,
-    groups: int = 150,
-    questions: int = 5,
-    prefix_tokens: int = 6_000,
-    question_tokens: int = 1_200,
-    output_tokens: int = 1_000,
-    seed: int = 0,
-) -> list[TraceRequest]:
-    """Return a Poisson trace over groups of prompts with a common beginning.
-
-    The defaults are the workload of llm-d's optimized-baseline guide (150 groups of 5 prompts; all
-    prompts are gone through in a shuffled order, again and again).
-
-    Args:
-        rate: requests a second.
-        requests: how many.
-        groups: of prompts that begin alike.
-        questions: different prompts in a group.
-        prefix_tokens: what those of a group share.
-        question_tokens: what they do not.
-        output_tokens: of each answer.
-        seed: of order and arrivals.
-    """
-    choose = random.Random(seed)  # noqa: S311  # traffic, not secrets
-    prompts = [(group, question) for group in range(groups) for question in range(questions)]
-    choose.shuffle(prompts)
-    moment = 0.0
-    trace: list[TraceRequest] = []
-    for number in range(requests):
-        moment += choose.expovariate(rate)
-        group, question = prompts[number % len(prompts)]
-        trace.append(
-            TraceRequest(
-                moment,
-                prefix_tokens + question_tokens,
-                output_tokens,
-                group=str(group),
-                prefix_tokens=prefix_tokens,
-                question=str(question),
-            )
-        )
-    return trace

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from twin.engines.vllm.flags import DATA, parse
-from twin.engines.vllm.replay import Cluster, Route, prefix_affine, round_robin, shared_prefixes
+from twin.engines.vllm.replay import Cluster, Route, TraceRequest, prefix_affine, round_robin
 from twin.engines.vllm.settings import PREFIX, Deployment, deploy
+from twin.lab.planning import requests_of
+from twin.lab.workloads import MODEL, StageSpec, workloads
 
 _REPLICAS = 8
 _WARM_UP = (15, 50)
@@ -75,11 +77,11 @@ def climb(routing: str, stages: tuple[tuple[int, int], ...] = STAGES) -> Iterato
     """
     routes: dict[str, Route] = {"round-robin": round_robin(), "prefix-affine": prefix_affine()}
     cluster = Cluster([replica()] * _REPLICAS, routes[routing])
-    cluster.play(shared_prefixes(_WARM_UP[0], _WARM_UP[0] * _WARM_UP[1], seed=_SEED))
+    cluster.play(_requests(*_WARM_UP))
     known = published()
     for rate, seconds in stages:
         before = _counts(cluster)
-        result = cluster.play(shared_prefixes(rate, rate * seconds, seed=_SEED + rate))
+        result = cluster.play(_requests(rate, seconds))
         queries, hits = (now - then for now, then in zip(_counts(cluster), before, strict=True))
         rates, ttft = known[routing, rate]
         yield Stage(
@@ -93,6 +95,11 @@ def climb(routing: str, stages: tuple[tuple[int, int], ...] = STAGES) -> Iterato
             prefix_hit_ratio=hits / queries,
             preemptions=sum(outcome.preemptions for outcome in result.outcomes),
         )
+
+
+def _requests(rate: int, seconds: int) -> list[TraceRequest]:
+    """Return a stage's requests: those of the laboratory's workload."""
+    return requests_of(workloads()["shared_prefix"].make(StageSpec(rate, seconds), _SEED), MODEL)
 
 
 def _counts(cluster: Cluster) -> tuple[int, int]:

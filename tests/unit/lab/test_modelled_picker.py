@@ -2,17 +2,18 @@
 
 import pytest
 
-from twin.engines.vllm.core import EngineCore
+from twin.engines.vllm.replay import Cluster, TraceRequest
+from twin.lab.modelled_picker import ModelledPicker, Seen
+from twin.lab.planning import picked, report_of, requests_of
 from twin.lab.policies import UPSTREAM_DEFAULTS
-from twin.lab.replay import ModelledPicker, Replay, Seen
 from twin.lab.replicas import ReplicaSpec
-from twin.traffic import Ask, Outcome, Prompt, Trace, shared_prefix
+from twin.traffic import Outcome, Trace, shared_prefix
 
 SPEC = ReplicaSpec("nvidia-l4", 1, "meta-llama/Llama-3.1-8B", ("--max-model-len=8192",))
 
 
-def ask(text="x" * 640, model="model"):
-    return Ask(0.0, model, Prompt("", text), 5)
+def ask(adapter=None):
+    return TraceRequest(0.0, 160, 5, question="the same", adapter=adapter)
 
 
 def config(*scorers):
@@ -48,7 +49,7 @@ def test_an_adapter_goes_where_it_runs_then_where_there_is_room_then_where_it_wa
     waiting = Seen(running_adapters=others, waiting_adapters=frozenset({"a"}), max_adapters=full)
     none = Seen(running_adapters=others, max_adapters=full)
     for seen in ([none, waiting, room, running], [none, waiting, room], [none, waiting]):
-        assert picker.pick(ask(model="a"), seen) == len(seen) - 1
+        assert picker.pick(ask(adapter="a"), seen) == len(seen) - 1
 
 
 def test_an_unknown_scorer_is_refused():
@@ -57,9 +58,7 @@ def test_an_unknown_scorer_is_refused():
         picker.pick(ask(), [Seen(), Seen()])
 
 
-def replayed(pick, spec=SPEC, slow=1.0):
-    cores = [EngineCore(spec.deployment(f"r{n}", "127.0.0.1", "model")) for n in range(2)]
-    cores[0].slow_down(slow, 0.0)
+def replayed(cluster):
     trace = Trace.merge(
         "t",
         shared_prefix(
@@ -67,24 +66,43 @@ def replayed(pick, spec=SPEC, slow=1.0):
             output_tokens=40,
         ),
     )  # fmt: skip
-    return Replay(cores, pick, "model").run(trace), trace
+    return report_of(cluster.play(requests_of(trace, "model"))), trace
+
+
+def two(route, slow=1.0):
+    cluster = Cluster(deployments(), route)
+    cluster.engines[0].slow_down(slow, 0.0)
+    return cluster
+
+
+def deployments():
+    return [SPEC.deployment(f"r{n}", "127.0.0.1", "model") for n in range(2)]
 
 
 def test_every_request_of_a_replay_is_answered_in_full():
-    report, trace = replayed(lambda a, s: 0)
+    report, trace = replayed(two(lambda a, s: 0))
     assert len(report.records) == len(trace.asks) == 30
     assert {(r.outcome, r.tokens) for r in report.records} == {(Outcome.ANSWERED, 40)}
     assert all((r.first or 0.0) > r.due for r in report.records)
+    assert {r.prompt_tokens for r in report.records} == {1550}
 
 
 def test_affinity_finds_more_prefixes_than_taking_turns():
     turns = iter(range(10_000))
-    taken, _ = replayed(lambda a, s: next(turns) % 2)
-    kept, _ = replayed(ModelledPicker(UPSTREAM_DEFAULTS).pick)
+    taken, _ = replayed(two(lambda a, s: next(turns) % 2))
+    kept, _ = replayed(picked(deployments(), UPSTREAM_DEFAULTS))
     assert kept.summary().ttft_mean_ms < 0.9 * taken.summary().ttft_mean_ms
 
 
 def test_a_slow_replica_is_slow():
-    usual, _ = replayed(lambda a, s: 0)
-    slow, _ = replayed(lambda a, s: 0, slow=3.0)
+    usual, _ = replayed(two(lambda a, s: 0))
+    slow, _ = replayed(two(lambda a, s: 0, slow=3.0))
     assert slow.summary().tpot_ms.p50 > 2 * usual.summary().tpot_ms.p50
+
+
+def test_a_picker_knows_its_replicas_as_of_its_last_look():
+    seen = []
+    picker = ModelledPicker(UPSTREAM_DEFAULTS)
+    cluster = Cluster(deployments(), picker, lambda engines: seen.append(engines[0].unfinished))
+    cluster.play([TraceRequest(moment, 100, 2) for moment in (0.0, 0.01, 0.06, 5.0)])
+    assert len(seen) == 3  # 10 ms after the first look there is none

@@ -1,0 +1,171 @@
+"""`gke-inference replay`: what a fleet would make of a trace, computed without a cluster."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from planner.chips import ACCELERATORS, WORDS
+from scripts.console import CommandError, console
+from twin.engines.vllm.flags import parse
+from twin.engines.vllm.replay import (
+    Cluster,
+    TraceRequest,
+    least_request,
+    prefix_affine,
+    round_robin,
+    uniform,
+)
+from twin.engines.vllm.settings import PREFIX, Deployment, EngineError, deploy
+from twin.lab.planning import picked, read_trace, report_of, requests_of
+from twin.lab.policies import Facts, shipped
+from twin.lab.workloads import MODEL, StageSpec, workloads
+from twin.traffic import Slo
+
+Row = dict[str, Any]
+_ROUTES = {
+    "least-request": least_request,
+    "prefix-affine": prefix_affine,
+    "random": uniform,
+    "round-robin": round_robin,
+}
+_PICKER = "picker"
+_SECONDS = 30.0
+
+
+def replay(
+    trace: Annotated[
+        str, typer.Argument(help="Workload of the laboratory, or file of JSON lines.")
+    ],
+    model: Annotated[str, typer.Option(help="As the engine gets it.")],
+    accelerator: Annotated[str, typer.Option(help="Word of the stack, such as nvidia-l4.")],
+    chips: Annotated[int, typer.Option(min=1, help="Of a replica.")] = 1,
+    replicas: Annotated[list[int] | None, typer.Option(min=1, help="Several: compared.")] = None,
+    rate: Annotated[
+        list[float] | None, typer.Option(help="Requests a second of a workload.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="Of a workload.")] = _SECONDS,
+    seed: Annotated[int, typer.Option(help="Of a workload, and of ties.")] = 1,
+    routing: Annotated[str, typer.Option(help="picker, or one without.")] = _PICKER,
+    flag: Annotated[list[str] | None, typer.Option(help="Of the engine: --flag=--kv-…")] = None,
+    ttft_ms: Annotated[float, typer.Option(help="SLO of the first token.")] = 2000.0,
+    tpot_ms: Annotated[float, typer.Option(help="SLO of each further one.")] = 100.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
+) -> None:
+    """Compute what replicas make of a trace, faster than the clock: how many does it take?"""
+    known = sorted([*_ROUTES, _PICKER])
+    if routing not in known:
+        raise CommandError(f"routing must be one of {', '.join(known)}, got {routing!r}")
+    asked = _requests(trace, rate, seconds, seed)
+    flags = [*(flag or [])]
+    if trace in workloads():
+        flags += _adapter_flags(trace, flags)
+    deployment = _deployment(model, accelerator, chips, flags)
+    slo = Slo(ttft_ms, tpot_ms)
+    rows: list[Row] = []
+    for offered, requests in asked:
+        for count in replicas or [1]:
+            cluster = _cluster([deployment] * count, routing, seed)
+            row = _row(cluster, requests, slo)
+            rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    _print(rows, f"{trace}: {model} on {chips} x {accelerator} a replica")
+
+
+def _requests(
+    trace: str, rates: list[float] | None, seconds: float, seed: int
+) -> list[tuple[float, list[TraceRequest]]]:
+    """Return requests by the rate that they are offered at.
+
+    Raises:
+        CommandError: there is no such workload or file, or it is not a trace.
+    """
+    workload = workloads().get(trace)
+    if workload is not None:
+        wanted = rates or [stage.rate for stage in workload.stages if not stage.is_warm_up]
+        try:
+            made = [workload.make(StageSpec(rate, seconds), seed) for rate in wanted]
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        return [(r, requests_of(one, MODEL)) for r, one in zip(wanted, made, strict=True)]
+    if rates:
+        raise CommandError("--rate goes with a workload: a file says itself when requests come")
+    try:
+        found = read_trace(Path(trace).read_text())
+    except OSError as error:
+        names = ", ".join(workloads())
+        raise CommandError(f"trace must be a file or one of {names}, got {trace!r}") from error
+    except ValueError as error:
+        raise CommandError(f"{trace}: {error}") from error
+    length = max(request.arrival for request in found)
+    return [(round(len(found) / length, 2) if length else float(len(found)), found)]
+
+
+def _adapter_flags(trace: str, given: list[str]) -> list[str]:
+    """Return what the workload's own engines have for adapters, unless told otherwise."""
+    if not workloads()[trace].facts.has_adapters or "--enable-lora" in given:
+        return []
+    flags = workloads()[trace].replicas[0].flags
+    return [*flags[flags.index("--enable-lora") :]]
+
+
+def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> Deployment:
+    labels = {word: label for label, word in WORDS.items()}
+    label = labels.get(accelerator, accelerator)
+    if label not in ACCELERATORS:
+        names = ", ".join(sorted(labels))
+        raise CommandError(f"accelerator must be one of {names}, got {accelerator!r}")
+    environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
+    spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
+    arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]
+    try:
+        return deploy(parse(arguments), environment)
+    except (EngineError, ValueError) as error:
+        raise CommandError(f"the engine does not start: {error}") from error
+
+
+def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
+    if routing == _PICKER:
+        has_adapters = deployments[0].flags.enable_lora
+        return picked(deployments, shipped(Facts(has_adapters=has_adapters)), seed)
+    if routing == "random":
+        return Cluster(deployments, uniform(seed))
+    return Cluster(deployments, _ROUTES[routing]())
+
+
+def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:
+    result = cluster.play(requests)
+    summary = report_of(result).summary(slo)
+    return {
+        "requests": summary.sent,
+        "answered": summary.answered,
+        "throughput_tok_s": summary.throughput_tok_s,
+        "ttft_ms": asdict(summary.ttft_ms),
+        "tpot_ms": asdict(summary.tpot_ms),
+        "goodput_share": summary.goodput_share,
+        "prefix_hit_rate": round(result.prefix_hit_ratio, 4),
+        "preemptions": sum(outcome.preemptions for outcome in result.outcomes),
+    }
+
+
+def _print(rows: list[Row], title: str) -> None:
+    table = Table(title=title)
+    for column in ("replicas", "QPS", "tok/s", "TTFT p50", "p95", "p99 ms", "TPOT p50", "p99 ms",
+                   "in SLO", "hits", "preempted", "unanswered"):  # fmt: skip
+        table.add_column(column, justify="right")
+    for row in rows:
+        ttft, tpot = row["ttft_ms"], row["tpot_ms"]
+        table.add_row(
+            str(row["replicas"]), f"{row['rate_qps']:g}", f"{row['throughput_tok_s']:,.0f}",
+            f"{ttft['p50']:,.0f}", f"{ttft['p95']:,.0f}", f"{ttft['p99']:,.0f}",
+            f"{tpot['p50']:.0f}", f"{tpot['p99']:.0f}", f"{row['goodput_share']:.1%}",
+            f"{row['prefix_hit_rate']:.0%}", str(row["preemptions"]),
+            str(row["requests"] - row["answered"]),
+        )  # fmt: skip
+    console.print(table)
+    console.print("Engines are the twin's model; how far to trust it: docs/engine-model.md")
