@@ -5,13 +5,14 @@ import json
 import pytest
 
 from gke_inference.versions import images
-from infra.image_names import in_use, needed, repository_names
+from infra.image_names import in_use, needed, replacements, repository_names
 from infra.load import STACKS, parse, platform_of, read
 from infra.names import Names
 from infra.problems import StackError
 from infra.program import deploy
 from infra.project import services_of
 from infra.stack import Platform
+from twin.gke.agent.claims import kind_of
 
 
 def stack(name: str, **changed: object) -> Platform:
@@ -131,3 +132,14 @@ def test_enforcing_takes_a_digest_of_everything_that_runs():
     known.pop("vllm-tpu")
     with pytest.raises(StackError, match="must have vllm-tpu where attestation is enforce"):
         stack("prod", attestation="enforce", digests=known)
+
+
+@pytest.mark.parametrize("name", sorted(repository_names()))
+def test_the_twin_takes_an_image_of_a_repository_for_what_it_is_a_copy_of(name):
+    platform = stack("local", digests={repository_names()[name]: "sha256:" + "1" * 64})
+    reference = images()[name].reference
+    stand_in = replacements(platform, "us-central1")[reference]
+    assert stand_in.startswith("us-central1-docker.pkg.dev/")
+    for container in ("engine", "catalogue", "adapter-loader"):
+        here, there = ({"name": container, "image": each} for each in (reference, stand_in))
+        assert kind_of(here) is kind_of(there)
