@@ -6,8 +6,14 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, unknown_checking_proxy
 
-from policies.rule import Properties, Resource, Rule, StackRule
+from policies.rule import Level, Properties, Resource, Rule, StackRule
 from policies.rules import RULES, STACK_RULES
+
+_LEVELS: dict[Level, sdk.EnforcementLevel | None] = {
+    "advisory": sdk.EnforcementLevel.ADVISORY,
+    "mandatory": None,  # the pack's
+    "remediating": sdk.EnforcementLevel.REMEDIATE,
+}
 
 
 def all_policies() -> list[sdk.Policy]:
@@ -38,10 +44,21 @@ def policy_of(rule: Rule, seen: dict[str, Properties]) -> sdk.ResourceValidation
             for message in rule.check(resource, args.get_config()):
                 report(message, None)
 
+    def remediate(args: sdk.ResourceValidationArgs) -> dict[str, Any] | None:
+        resource = Resource(args.resource_type, args.name, args.urn, args.props)
+        if rule.remedy is None or not rule.applies(resource):
+            return None
+        changes = rule.remedy(resource, args.get_config())
+        return {**args.props, **changes} if changes else None
+
+    # the SDK takes plain values, too, though its types say awaitable
+    remedy: Any = remediate if rule.remedy is not None else None
     return sdk.ResourceValidationPolicy(
         name=rule.name,
         description=rule.description,
         validate=validate,
+        remediate=remedy,
+        enforcement_level=_LEVELS[rule.level],
         config_schema=_schema(rule),
     )
 
@@ -67,6 +84,7 @@ def stack_policy_of(rule: StackRule, seen: dict[str, Properties]) -> sdk.StackVa
         name=rule.name,
         description=rule.description,
         validate=validate,
+        enforcement_level=_LEVELS[rule.level],
         config_schema=_schema(rule),
     )
 

@@ -7,8 +7,22 @@ from typing import Any, cast
 from policies.rule import Properties, Resource
 
 CLUSTER = "gcp:container/cluster:Cluster"
+BUCKET = "gcp:storage/bucket:Bucket"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
+ACCELERATOR_PREFIXES = (
+    "a2-",
+    "a3-",
+    "a4-",
+    "a4x-",
+    "ct4p-",
+    "ct5",
+    "ct6e-",
+    "g2-",
+    "g4-",
+    "tpu7x-",
+)
+"""Machine families that always have accelerators."""
 
 _TEMPLATE_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
     "CronJob": (("spec", "jobTemplate", "spec", "template"),),
@@ -128,6 +142,12 @@ def chips(container: Properties) -> dict[str, str]:
             if name in resources:
                 found[name] = str(resources[name])
     return found
+
+
+def words(container: Properties) -> list[str]:
+    """Return a container's command and arguments, a script's words apart."""
+    found = entries(container, "command") + entries(container, "args")
+    return [word for each in found for word in str(each).split()]
 
 
 def environment(container: Properties) -> dict[str, Any]:

@@ -7,7 +7,7 @@ turns that into an advisory note, never into a pass.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 Properties = Mapping[str, Any]
 
@@ -37,7 +37,10 @@ class Resource:
 
 
 Config = Mapping[str, Any]
+Level = Literal["advisory", "mandatory", "remediating"]
+"""What a violation does: a note, a failure, or a mended value."""
 Check = Callable[[Resource, Config], Iterator[str]]
+Remedy = Callable[[Resource, Config], dict[str, Any]]
 StackCheck = Callable[[list[Resource], Config], Iterator[tuple[str, str]]]
 
 
@@ -54,6 +57,11 @@ class Rule:
     """Yields one message for each violation: field, rule, value."""
     config: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """JSON schema of each setting, with its default."""
+    level: Level = "mandatory"
+    reference: str = ""
+    """Section of the CIS GKE Benchmark, or a document of Google's, where one says the same."""
+    remedy: Remedy | None = None
+    """Returns the properties to change and their new values; of a remediating rule only."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +73,6 @@ class StackRule:
     check: StackCheck
     """Yields (URN, message)."""
     config: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    level: Level = "mandatory"
+    reference: str = ""
+    """As of `Rule`."""

@@ -10,14 +10,19 @@ from policies import rules
 from policies.rule import Rule, StackRule
 from twin.paths import REPOSITORY
 
-_LEVEL = "mandatory"
 _OPENING = """\
 # Policies
 
 What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand, with
-`pulumi preview --policy-pack policies`. Every rule is *mandatory*: a violation fails the preview. A
-value that a preview does not know yet is an advisory note, never a pass in silence. After the
-cloud has answered, the same rules look at what was made.
+`pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview, of an
+*advisory* one it is a note, and a *remediating* one mends the value before it is used, wherever the
+pack is loaded (`pulumi up`, too, when it is given the pack). A value that a preview does not know
+yet is an advisory note, never a pass in silence. After the cloud has answered, the same rules look
+at what was made. Sections of the CIS GKE Benchmark are those of v1.9.0; of level 2 they are from
+memory, not read again.
+
+Rules see what a stack will have, never what it will no longer have: the engine does not show a
+policy what is deleted or replaced. That is [the guard's part](guard.md).
 
 A rule of a *resource* looks at one resource; a rule of the *stack* at resources that belong
 together. Settings are given in a file to `--policy-pack-config`:
@@ -59,13 +64,14 @@ def policies_page() -> str:
         lines += [
             f"## {subject.capitalize()}",
             "",
-            "| rule | looks at | level | refuses whatever breaks this | settings | code |",
-            "|---|---|---|---|---|---|",
+            "| rule | looks at | level | refuses whatever breaks this | see | settings | code |",
+            "|---|---|---|---|---|---|---|",
         ]
         mine = [entry for entry in found if entry[0] == subject]
         for _, file, rule in sorted(mine, key=lambda entry: entry[2].name):
             scope = "stack" if isinstance(rule, StackRule) else "resource"
-            cells = [f"`{rule.name}`", scope, _LEVEL, rule.description, _settings(rule)]
+            cells = [f"`{rule.name}`", scope, rule.level, rule.description, rule.reference]
+            cells.append(_settings(rule))
             text = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
             source = f"[{file.rsplit('/', 1)[1]}](../{file})"
             lines.append("| " + " | ".join([*text, source]) + " |")

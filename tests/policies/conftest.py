@@ -58,6 +58,25 @@ def judge() -> Callable[..., Any]:
 
 
 @pytest.fixture
+def mend() -> Callable[..., Any]:
+    """Return the properties that a remediating rule makes of some, None where it changes none."""
+
+    def run(rule: Rule, resource_type: str, props: dict[str, Any]) -> Any:
+        args = sdk.ResourceValidationArgs(
+            resource_type,
+            unknown_checking_proxy(props),
+            _named(resource_type, "dev"),
+            "it",
+            _options(),
+            None,
+            {},
+        )
+        return policy_of(rule, {}).remediate(args)
+
+    return run
+
+
+@pytest.fixture
 def judge_stack() -> Callable[..., Any]:
     """Return the messages of a rule about a stack of (type, properties), or `unknown`."""
 

@@ -25,4 +25,5 @@ RULE = Rule(
     description="Every node pool has a maximum, since idle accelerators cost the most.",
     applies=is_type(NODE_POOL),
     check=_check,
+    reference="GKE: cluster autoscaler",
 )

@@ -20,4 +20,5 @@ RULE = Rule(
     description="A compute class whose rungs are all empty makes pods wait (DoNotScaleUp).",
     applies=is_kubernetes("ComputeClass"),
     check=_check,
+    reference="ComputeClass reference: whenUnsatisfiable",
 )

@@ -23,4 +23,5 @@ RULE = Rule(
     description="Variables that hold tokens, passwords or keys are read from a Secret.",
     applies=is_workload,
     check=_check,
+    reference="CIS GKE Benchmark 4.4.1 (secrets); Secret Manager add-on",
 )

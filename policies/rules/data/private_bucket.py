@@ -21,4 +21,5 @@ RULE = Rule(
     description="Buckets have uniform access and cannot be made public.",
     applies=is_type("gcp:storage/bucket:Bucket"),
     check=_check,
+    reference="CIS Google Cloud Foundation Benchmark 5.1, 5.2",
 )

@@ -54,4 +54,5 @@ RULE = Rule(
             "description": "Further roles that no machine may have.",
         }
     },
+    reference="CIS Google Cloud Foundation Benchmark 1.5; GKE: least privilege",
 )

@@ -46,4 +46,5 @@ RULE = Rule(
     description="Nodes run as a service account made for them, never as the project's default one.",
     applies=_applies,
     check=_check,
+    reference="CIS GKE Benchmark 5.2.1 (default service account)",
 )

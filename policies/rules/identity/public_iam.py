@@ -38,4 +38,5 @@ RULE = Rule(
     description="No role is granted to allUsers or allAuthenticatedUsers.",
     applies=is_grant,
     check=_check,
+    reference="CIS Google Cloud Foundation Benchmark 5.1",
 )

@@ -25,4 +25,5 @@ RULE = Rule(
     description="Pods get credentials by Workload Identity and cannot read those of their node.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
+    reference="CIS GKE Benchmark 5.2.2, 5.4.2 (Workload Identity, metadata server)",
 )

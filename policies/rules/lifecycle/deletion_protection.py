@@ -20,4 +20,5 @@ RULE = Rule(
     applies=is_type(CLUSTER),
     check=_check,
     config=PRODUCTION_CONFIG,
+    reference="GKE: deletion protection",
 )

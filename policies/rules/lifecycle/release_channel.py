@@ -20,4 +20,5 @@ RULE = Rule(
     description="Clusters follow a release channel, so that fixes arrive and upgrades are planned.",
     applies=is_type(CLUSTER),
     check=_check,
+    reference="CIS GKE Benchmark 5.5.4 (release channels)",
 )

@@ -24,4 +24,5 @@ RULE = Rule(
     description="Nodes are shielded, with secure boot and integrity monitoring.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
+    reference="CIS GKE Benchmark 5.5.5, 5.5.6, 5.5.7 (shielded nodes)",
 )

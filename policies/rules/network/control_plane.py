@@ -30,4 +30,5 @@ RULE = Rule(
     description="The control plane is reached by its DNS endpoint and IAM, or from named networks.",
     applies=is_type(CLUSTER),
     check=_check,
+    reference="CIS GKE Benchmark 5.6.3, 5.6.4 (control plane)",
 )

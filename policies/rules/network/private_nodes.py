@@ -19,4 +19,5 @@ RULE = Rule(
     description="Nodes have no public addresses; they reach the internet through Cloud NAT.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
+    reference="CIS GKE Benchmark 5.6.5 (private nodes)",
 )

@@ -45,4 +45,5 @@ STACK_RULE = StackRule(
     name="backend-health",
     description="Every InferencePool has a health check and a time-out longer than a stream.",
     check=_check,
+    reference="GKE Inference Gateway: health checks and time-outs",
 )

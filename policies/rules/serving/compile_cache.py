@@ -57,4 +57,5 @@ RULE = Rule(
     description="A TPU server keeps its compiled programs on a volume that outlives the pod.",
     applies=is_workload,
     check=_check,
+    reference="vLLM on TPU: VLLM_XLA_CACHE_PATH",
 )

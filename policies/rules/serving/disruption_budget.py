@@ -35,4 +35,5 @@ STACK_RULE = StackRule(
     name="disruption-budget",
     description="Every server with accelerators is covered by a PodDisruptionBudget.",
     check=_check,
+    reference="GKE: plan for disruptions",
 )

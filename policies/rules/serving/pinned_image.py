@@ -55,4 +55,5 @@ RULE = Rule(
             "description": "Refuse exact versions, too: only a digest cannot be moved.",
         }
     },
+    reference="CIS GKE Benchmark 5.1 (image registry and scanning)",
 )

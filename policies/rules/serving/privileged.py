@@ -26,4 +26,5 @@ RULE = Rule(
     description="No container is privileged, unless the pod is annotated with the reason.",
     applies=is_workload,
     check=_check,
+    reference="CIS GKE Benchmark 4.2.1 (Pod Security Standards)",
 )

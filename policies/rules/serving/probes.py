@@ -24,4 +24,5 @@ RULE = Rule(
     description="A server with accelerators has a readiness probe and a start-up probe.",
     applies=is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet"),
     check=_check,
+    reference="GKE: best practices for inference",
 )

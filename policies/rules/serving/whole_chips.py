@@ -25,4 +25,5 @@ RULE = Rule(
     description="Requests and limits of accelerators are equal, as the scheduler needs them.",
     applies=is_workload,
     check=_check,
+    reference="Kubernetes: extended resources",
 )

@@ -1,0 +1,25 @@
+"""A zone that fails does not take the control plane with it."""
+
+import re
+from collections.abc import Iterator
+
+from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.rule import Config, Resource, Rule
+
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    location = at(resource.props, "location")
+    if is_production(resource, config) and _ZONE.fullmatch(str(location)):
+        yield f"location: must be a region in production, got the zone {location!r}"
+
+
+RULE = Rule(
+    name="regional-cluster",
+    description="Clusters of production are regional.",
+    applies=is_type(CLUSTER),
+    check=_check,
+    reference="GKE: regional clusters; Google: best practices for availability",
+    config=PRODUCTION_CONFIG,
+)

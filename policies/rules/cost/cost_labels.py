@@ -1,0 +1,41 @@
+"""Every bill can be traced to an environment and a part of the platform."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from policies.reading import BUCKET, CLUSTER, at, is_type, section
+from policies.rule import Config, Resource, Rule
+
+_DISK = "gcp:compute/disk:Disk"
+_KEYS = ("env", "managed-by")
+
+
+def _field(resource: Resource) -> str:
+    return "resourceLabels" if resource.type == CLUSTER else "labels"
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    for key in _KEYS:
+        if not at(resource.props, _field(resource), key):
+            yield f"{_field(resource)}.{key}: must be set, got None"
+
+
+def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
+    """Return the labels with what is missing: the stack, and that Pulumi manages it."""
+    del config
+    labels = section(resource.props, _field(resource))
+    missing = {"env": resource.stack, "managed-by": "pulumi"}
+    added = {key: value for key, value in missing.items() if not labels.get(key)}
+    return {_field(resource): {**labels, **added}} if added else {}
+
+
+RULE = Rule(
+    name="cost-labels",
+    description="What is billed has labels of environment and owner; missing ones are added.",
+    applies=is_type(BUCKET, CLUSTER, _DISK),
+    check=_check,
+    level="remediating",
+    reference="Google: best practices for labels; GKE: cost allocations",
+    remedy=_remedy,
+)

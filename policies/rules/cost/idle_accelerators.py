@@ -1,0 +1,31 @@
+"""Accelerators that nobody uses are not paid for."""
+
+from collections.abc import Iterator
+
+from policies.reading import ACCELERATOR_PREFIXES, NODE_POOL, at, entries, is_type
+from policies.rule import Config, Resource, Rule
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    machine = str(at(resource.props, "nodeConfig", "machineType"))
+    has_chips = machine.startswith(ACCELERATOR_PREFIXES) or entries(
+        resource.props, "nodeConfig", "guestAccelerators"
+    )
+    reserved = at(resource.props, "nodeConfig", "reservationAffinity", "consumeReservationType")
+    if not has_chips or reserved == "SPECIFIC_RESERVATION":
+        return  # what is reserved is paid for in any case
+    for name in ("minNodeCount", "totalMinNodeCount"):
+        least = at(resource.props, "autoscaling", name)
+        if isinstance(least, int | float) and least > 0:
+            yield f"autoscaling.{name}: must be 0 where nothing is reserved, got {least:g}"
+
+
+RULE = Rule(
+    name="idle-accelerators",
+    description="Pools of accelerators go down to zero, unless their machines are reserved.",
+    applies=is_type(NODE_POOL),
+    check=_check,
+    reference="GKE: cluster autoscaler scales pools to zero",
+    level="advisory",
+)

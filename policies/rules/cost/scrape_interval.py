@@ -1,0 +1,37 @@
+"""Samples that nobody looks at are not paid for."""
+
+import re
+from collections.abc import Iterator
+
+from policies.reading import at, entries, is_kubernetes
+from policies.rule import Config, Resource, Rule
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_LEAST_SECONDS = 5
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    least = int(config.get("leastSeconds", _LEAST_SECONDS))
+    for index, endpoint in enumerate(entries(resource.props, "spec", "endpoints")):
+        interval = str(at(endpoint, "interval") or "60s")
+        match = _DURATION.fullmatch(interval)
+        seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+        if seconds < least:
+            yield f"spec.endpoints[{index}].interval: must be at least {least}s, got {interval!r}"
+
+
+RULE = Rule(
+    name="scrape-interval",
+    description="Metrics are scraped no more often than scaling needs.",
+    applies=is_kubernetes("PodMonitoring"),
+    check=_check,
+    reference="Managed Prometheus bills every sample",
+    config={
+        "leastSeconds": {
+            "type": "integer",
+            "default": _LEAST_SECONDS,
+            "description": "Seconds between two scrapes.",
+        }
+    },
+)

@@ -1,0 +1,35 @@
+"""Nodes answer no questions of the kind that needs no header."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from policies.reading import NODE_POOL, at, is_type, section
+from policies.rule import Config, Resource, Rule
+
+_KEY = "disable-legacy-endpoints"
+
+
+def _check(resource: Resource, config: Config) -> Iterator[str]:
+    del config
+    value = at(resource.props, "nodeConfig", "metadata", _KEY)
+    if value != "true":
+        yield f"nodeConfig.metadata.{_KEY}: must be 'true', got {value!r}"
+
+
+def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
+    """Return the node configuration with the old endpoints off."""
+    if not list(_check(resource, config)):
+        return {}
+    node = section(resource.props, "nodeConfig")
+    return {"nodeConfig": {**node, "metadata": {**section(node, "metadata"), _KEY: "true"}}}
+
+
+RULE = Rule(
+    name="legacy-metadata",
+    description="The old endpoints of the metadata server are off; where they are not, they go.",
+    applies=is_type(NODE_POOL),
+    check=_check,
+    level="remediating",
+    reference="CIS GKE Benchmark 5.4.1 (legacy metadata APIs)",
+    remedy=_remedy,
+)

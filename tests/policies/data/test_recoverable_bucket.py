@@ -1,0 +1,42 @@
+"""What was deleted by mistake can be had back."""
+
+import pytest
+
+from policies.rules.data.recoverable_bucket import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected", "stack"),
+    [
+        (
+            "gcp:storage/bucket:Bucket",
+            {"softDeletePolicy": {"retentionDurationSeconds": 604800}},
+            None,
+            "prod",
+        ),
+        ("gcp:storage/bucket:Bucket", {}, None, "prod"),
+        (
+            "gcp:storage/bucket:Bucket",
+            {"softDeletePolicy": {"retentionDurationSeconds": 0}, "versioning": {"enabled": True}},
+            None,
+            "prod",
+        ),
+        (
+            "gcp:storage/bucket:Bucket",
+            {"softDeletePolicy": {"retentionDurationSeconds": 0}},
+            "604800",
+            "prod",
+        ),
+        (
+            "gcp:storage/bucket:Bucket",
+            {"softDeletePolicy": {"retentionDurationSeconds": 0}},
+            None,
+            "dev",
+        ),
+        ("gcp:storage/bucket:Bucket", {"softDeletePolicy": UNKNOWN}, "unknown", "prod"),
+    ],
+)
+def test_recoverable_bucket_is_judged(judge, check, resource_type, props, expected, stack):
+    check(judge(RULE, resource_type, props, stack=stack), expected)

@@ -1,0 +1,50 @@
+"""No program has every right in a cluster."""
+
+import pytest
+
+from policies.rules.identity.cluster_admins import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected"),
+    [
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+            {"roleRef": {"name": "view"}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]},
+            None,
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+            {
+                "roleRef": {"name": "cluster-admin"},
+                "subjects": [{"kind": "Group", "name": "admins@example.com"}],
+            },
+            None,
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+            {
+                "roleRef": {"name": "cluster-admin"},
+                "subjects": [{"kind": "ServiceAccount", "name": "a"}],
+            },
+            "'a'",
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+            {
+                "roleRef": {"name": "cluster-admin"},
+                "subjects": [{"kind": "Group", "name": "system:authenticated"}],
+            },
+            "system:authenticated",
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding",
+            {"roleRef": {"name": "cluster-admin"}, "subjects": UNKNOWN},
+            "unknown",
+        ),
+    ],
+)
+def test_cluster_admins_is_judged(judge, check, resource_type, props, expected):
+    check(judge(RULE, resource_type, props), expected)

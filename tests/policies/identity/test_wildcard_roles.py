@@ -1,0 +1,41 @@
+"""Roles say what they allow."""
+
+import pytest
+
+from policies.rules.identity.wildcard_roles import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected"),
+    [
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+            {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]},
+            None,
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+            {
+                "rules": [
+                    {"apiGroups": ["external.metrics.k8s.io"], "resources": ["*"], "verbs": ["get"]}
+                ]
+            },
+            None,
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+            {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]},
+            "rules[0]",
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+            {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get"]}]},
+            "named groups",
+        ),
+        ("kubernetes:rbac.authorization.k8s.io/v1:Role", {"rules": UNKNOWN}, "unknown"),
+    ],
+)
+def test_wildcard_roles_is_judged(judge, check, resource_type, props, expected):
+    check(judge(RULE, resource_type, props), expected)

@@ -1,0 +1,42 @@
+"""Nothing in the network is open to everybody."""
+
+import pytest
+
+from policies.rules.network.open_firewall import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected"),
+    [
+        (
+            "gcp:compute/firewall:Firewall",
+            {"allows": [{"protocol": "tcp"}], "sourceRanges": ["35.191.0.0/16"]},
+            None,
+        ),
+        (
+            "gcp:compute/firewall:Firewall",
+            {"allows": [{"protocol": "tcp"}], "direction": "EGRESS"},
+            None,
+        ),
+        (
+            "gcp:compute/firewall:Firewall",
+            {"allows": [{"protocol": "tcp"}], "sourceTags": ["a"]},
+            None,
+        ),
+        (
+            "gcp:compute/firewall:Firewall",
+            {"allows": [{"protocol": "tcp"}], "sourceRanges": ["0.0.0.0/0"]},
+            "0.0.0.0/0",
+        ),
+        ("gcp:compute/firewall:Firewall", {"allows": [{"protocol": "tcp"}]}, "everybody"),
+        (
+            "gcp:compute/firewall:Firewall",
+            {"allows": [{"protocol": "tcp"}], "sourceRanges": UNKNOWN},
+            "unknown",
+        ),
+    ],
+)
+def test_open_firewall_is_judged(judge, check, resource_type, props, expected):
+    check(judge(RULE, resource_type, props), expected)

@@ -1,0 +1,71 @@
+"""Pods stay in their own namespaces of network, processes and files."""
+
+import pytest
+
+from policies.rules.serving.host_access import RULE
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "props", "expected"),
+    [
+        (
+            "kubernetes:apps/v1:Deployment",
+            {
+                "metadata": {"namespace": "models"},
+                "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
+            },
+            None,
+        ),
+        (
+            "kubernetes:apps/v1:Deployment",
+            {
+                "metadata": {"namespace": "models"},
+                "spec": {
+                    "template": {"spec": {"containers": [{"name": "a"}], "hostNetwork": True}}
+                },
+            },
+            "hostNetwork",
+        ),
+        (
+            "kubernetes:apps/v1:Deployment",
+            {
+                "metadata": {"namespace": "models"},
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "containers": [{"name": "a"}],
+                            "volumes": [{"name": "v", "hostPath": {"path": "/dev"}}],
+                        }
+                    }
+                },
+            },
+            "/dev",
+        ),
+        (
+            "kubernetes:apps/v1:Deployment",
+            {
+                "spec": {
+                    "template": {
+                        "metadata": {"annotations": {"gke-inference/host-access-because": "RDMA"}},
+                        "spec": {"containers": [{"name": "a"}], "hostNetwork": True},
+                    }
+                }
+            },
+            None,
+        ),
+        (
+            "kubernetes:apps/v1:Deployment",
+            {
+                "metadata": {"namespace": "models"},
+                "spec": {
+                    "template": {"spec": {"containers": [{"name": "a"}], "hostNetwork": UNKNOWN}}
+                },
+            },
+            "unknown",
+        ),
+    ],
+)
+def test_host_access_is_judged(judge, check, resource_type, props, expected):
+    check(judge(RULE, resource_type, props), expected)
