@@ -1,7 +1,9 @@
 """`gke-inference preview`: what an `up` would do, with the policies, on the twin."""
 
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ import typer
 
 from scripts.console import CommandError
 from scripts.engine import Engine
+from scripts.guard import EVENTS, event_log, refuse_losses
 from twin.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
@@ -44,18 +47,36 @@ def preview(
         Path | None, typer.Option(help="Also append a Markdown comment to this file.")
     ] = None,
 ) -> None:
-    """Preview a stack with the policy pack loaded; needs no cloud account and changes nothing."""
+    """Preview a stack with the policy pack; changes nothing, fails where data would be lost."""
     engine = Engine(TwinPaths.default())
     engine.ensure_stack(stack)
-    arguments = ["preview", "-s", stack, "--policy-pack", "policies"]
-    arguments += ["--diff"] if diff else []
-    if comment is None:
-        answer = engine.run(*arguments)
-    else:
-        answer = engine.run(*arguments, "--color", "never", "--non-interactive", capture=True)
-        sys.stdout.write(answer.stdout)
-        sys.stderr.write(answer.stderr)
-        with comment.open("a") as stream:
-            stream.write(markdown(stack, answer.stdout + answer.stderr, answer.returncode == 0))
-    if answer.returncode:
-        raise CommandError(f"the preview of {stack} failed; see above")
+    with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / "events.json"
+        arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]
+        arguments += ["--diff"] if diff else []
+        if comment is None:
+            answer = engine.run(*arguments, environment=EVENTS)
+        else:
+            arguments += ["--color", "never", "--non-interactive"]
+            answer = engine.run(*arguments, capture=True, environment=EVENTS)
+            sys.stdout.write(answer.stdout)
+            sys.stderr.write(answer.stderr)
+        if comment is not None:
+            _comment(comment, stack, answer, events)
+        if answer.returncode:
+            raise CommandError(f"the preview of {stack} failed; see above")
+        refuse_losses(stack, events)
+
+
+def _comment(
+    file: Path, stack: str, answer: subprocess.CompletedProcess[str], events: Path
+) -> None:
+    """Append the comment; what would be lost fails it, as a policy does."""
+    output, succeeded = answer.stdout + answer.stderr, answer.returncode == 0
+    if succeeded:
+        try:
+            refuse_losses(stack, events)
+        except CommandError as error:
+            output, succeeded = f"{output}\n{error}", False
+    with file.open("a") as stream:
+        stream.write(markdown(stack, output, succeeded))

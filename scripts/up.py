@@ -12,6 +12,7 @@ from scripts.ask import models, wait_for_answer
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
 from scripts.engine import Engine
+from scripts.guard import guard
 from scripts.placements import settled
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
@@ -74,6 +75,7 @@ def up(
         planned.prepare()
     factor = Rules.of(paths).speed
     console.print(f"The twin's clock runs {factor:g} times faster than Google's.")
+    guard(engine, stack)
     if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
         raise CommandError(f"up of {stack} failed; see above. Run it again to go on")
     outputs = engine.outputs(stack)

@@ -33,6 +33,9 @@ class Platform(StackModel):
     """Models by the name that clients ask for."""
     gateway: Gateway
     """The endpoint."""
+    allow_replace: tuple[str, ...] = ()
+    """Clusters, pools, buckets and disks that may be replaced or deleted, by name; what is not
+    named makes the preview fail. Take the names out again afterwards."""
     images: Images | None = None
     """A repository of one's own for all images; by default they come from where they are made."""
     monitoring: Monitoring = Monitoring()

@@ -1,0 +1,124 @@
+"""What would be lost, from the engine's events."""
+
+import json
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from scripts import guard as module
+from scripts.console import CommandError
+from scripts.engine import Engine
+from scripts.guard import EVENTS, guard, losses, refuse_losses, unnamed
+
+CLUSTER = "gcp:container/cluster:Cluster"
+
+
+def event(operation, kind=CLUSTER, logical="main", name="acme-main", keys=None):
+    urn = f"urn:pulumi:prod::gke-inference::{kind}::{logical}"
+    step = {"op": operation, "type": kind, "urn": urn, "keys": keys}
+    step["old"] = {"inputs": {"name": name}}
+    return json.dumps({"resourcePreEvent": {"metadata": step}})
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Write events, and let the stack allow some names."""
+
+    def write(*lines, allowed=()):
+        file = tmp_path / "events.json"
+        file.write_text("\n".join(lines) + "\n")
+        monkeypatch.setattr(module, "read", lambda _: SimpleNamespace(allow_replace=allowed))
+        return file
+
+    return write
+
+
+def test_a_replacement_is_one_loss_though_the_engine_takes_three_steps():
+    found = losses(
+        [
+            event("delete-replaced"),
+            event("replace", keys=["network"]),
+            event("create-replacement", keys=["network", "subnetwork"]),
+        ]
+    )
+    assert [str(loss) for loss in found] == [
+        "replace Cluster acme-main (changes: network, subnetwork)"
+    ]
+
+
+def test_a_delete_is_a_loss_and_what_is_made_or_changed_is_none():
+    lines = [event("create"), event("update", logical="b"), event("delete", logical="c"), ""]
+    assert [str(loss) for loss in losses(lines)] == ["delete Cluster acme-main"]
+
+
+def test_what_holds_nothing_may_go():
+    assert losses([event("delete", "kubernetes:apps/v1:Deployment")]) == []
+
+
+def test_other_events_are_passed_over():
+    assert (
+        losses(['{"preludeEvent": {}}', '{"resourcePreEvent": {"metadata": {"op": "same"}}}']) == []
+    )
+
+
+def test_a_claim_is_called_by_its_name_in_the_cluster():
+    kind = "kubernetes:core/v1:PersistentVolumeClaim"
+    step = json.loads(event("delete", kind))
+    step["resourcePreEvent"]["metadata"]["old"] = {"inputs": {"metadata": {"name": "weights"}}}
+    assert losses([json.dumps(step)])[0].name == "weights"
+
+
+@pytest.mark.parametrize("name", ["acme-main", "main"])
+def test_a_loss_is_meant_when_the_stack_names_it(name):
+    assert list(unnamed(losses([event("delete")]), [name])) == []
+
+
+def test_a_loss_that_nobody_meant_is_refused_with_the_words_that_mean_it(written):
+    lines = [event("delete"), event("replace", logical="b", name="acme-b", keys=["location"])]
+    with pytest.raises(CommandError) as error:
+        refuse_losses("prod", written(*lines, allowed=("acme-main",)))
+    assert "replace Cluster acme-b (changes: location)" in str(error.value)
+    assert "acme-main" not in str(error.value)
+    assert "allow_replace: [acme-b]" in str(error.value)
+
+
+def test_what_is_meant_passes(written):
+    refuse_losses("prod", written(event("delete"), allowed=("acme-main",)))
+
+
+class FakeEngine(Engine):
+    """An engine with some resources, whose preview writes events."""
+
+    def __init__(self, resources, lines, code=0):  # pyright: ignore[reportMissingSuperCall]
+        self.resources, self.lines, self.code, self.calls = resources, lines, code, []
+
+    def deployment(self, name):
+        return {"resources": self.resources}
+
+    def run(self, *arguments, capture=False, environment=None, project=None):
+        self.calls.append(arguments)
+        file = arguments[arguments.index("--event-log") + 1]
+        with open(file, "w") as stream:
+            stream.write("\n".join(self.lines))
+        assert environment == EVENTS
+        assert (capture, project) == (True, None)
+        return subprocess.CompletedProcess(arguments, self.code, "", "it went wrong")
+
+
+def test_an_update_of_a_stack_with_nothing_to_lose_needs_no_preview():
+    engine = FakeEngine([{"type": "kubernetes:apps/v1:Deployment"}], [])
+    guard(engine, "prod")
+    assert engine.calls == []
+
+
+def test_an_update_that_would_lose_something_is_refused(written):
+    written()
+    with pytest.raises(CommandError, match="delete Cluster acme-main"):
+        guard(FakeEngine([{"type": CLUSTER}], [event("delete")]), "prod")
+
+
+def test_an_update_whose_preview_fails_is_refused(written):
+    written()
+    with pytest.raises(CommandError, match="it went wrong"):
+        guard(FakeEngine([{"type": CLUSTER}], [], code=1), "prod")
