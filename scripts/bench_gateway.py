@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from gke_inference.versions import api
 from scripts.console import CommandError
 from scripts.placements import COMPONENT_LABEL
 from twin import clusters
@@ -26,7 +27,8 @@ _WARM_UP = 30
 _CHANGES = 100
 _LIMIT_SECONDS = 30.0
 _ROUTE = "bench-gateway"
-_GATEWAYS = "/apis/gateway.networking.k8s.io/v1/gateways"
+_API = api("gateway").api_version
+_GATEWAYS = f"/apis/{_API}/gateways"
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _redirect(found: Target, number: int) -> JsonObject:
         ],
     }
     return {
-        "apiVersion": "gateway.networking.k8s.io/v1",
+        "apiVersion": _API,
         "kind": "HTTPRoute",
         "metadata": {"name": _ROUTE, "namespace": found.namespace},
         "spec": {"parentRefs": [{"name": found.gateway}], "rules": [rule]},
@@ -165,9 +167,7 @@ def obey(found: Target) -> list[Row]:
             taken.append(time.perf_counter() - begun)
     finally:
         connection.close()
-        path = found.kube.path_of(
-            "gateway.networking.k8s.io/v1", "HTTPRoute", found.namespace, _ROUTE
-        )
+        path = found.kube.path_of(_API, "HTTPRoute", found.namespace, _ROUTE)
         found.kube.delete(path)
     p50, p99 = percentiles(taken)
     worst = round(1000 * max(taken), 2)

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from gke_inference.gateway_picker import picker_args
+from gke_inference.versions import api
 from twin import daemon, processes
 from twin.controlplane import ControlPlane, hold_free_block
 from twin.gke.gateway.dataplane import DataPlane
@@ -40,7 +41,7 @@ _READY_SECONDS = 90.0
 _SCRAPE = "2ms"
 """In lockstep each of the picker's questions is held until there is news (see `PickerPages`), so it
 has to ask at once when it was answered."""
-_POOL_VERSION = "inference.networking.k8s.io/v1"
+_POOL_VERSION = api("inference_pool").api_version
 
 
 class RigError(Exception):
