@@ -1,5 +1,6 @@
 """Which replica is real, and its command line."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -147,9 +148,9 @@ def test_a_full_disk_is_told_before_anything_is_fetched(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(tmp_path / "tools"))
-    monkeypatch.setattr(install, "DISK_GIB", 10**9)
+    larger = dataclasses.replace(install.VLLM, disk_gib=10**9)
     with pytest.raises(ToolError, match="GiB of disk"):
-        install.install(lambda _doing: None)
+        larger.install(lambda _doing: None)
 
 
 def read_tensors(file: Path) -> tuple[dict[str, Any], int]:
