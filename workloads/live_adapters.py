@@ -105,6 +105,8 @@ def loader_container(
         "env": [address, *({"name": key, "value": value} for key, value in environment.items())],
         "image": engine["image"],
         "name": LOADER,
+        # for the kubelet only, which no network policy holds back: none opens it
+        "ports": [{"containerPort": LOADER_PORT, "name": "adapters"}],
         # Ready once every adapter that was there has been tried: no replica gets requests before.
         "readinessProbe": {
             "httpGet": {"path": "/ready", "port": LOADER_PORT},
