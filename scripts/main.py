@@ -18,6 +18,8 @@ COMMANDS = (
     "preview",
     "render",
     "check",
+    "preflight",
+    "kernels",
     "dashboards",
     "trace",
     "logs",

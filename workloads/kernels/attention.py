@@ -123,7 +123,8 @@ def _splash(
     queries, keys = rounded(shape.queries, blocks.q), rounded(shape.keys, blocks.kv)
     size = rounded(shape.head_size)
     # the scale goes into the queries, in float32: the kernel has none of its own
-    q = (q.astype(jnp.float32) * scale).astype(q.dtype)
+    if scale != 1.0:
+        q = (q.astype(jnp.float32) * scale).astype(q.dtype)
     q, k, v = (_padded(x, n, size) for x, n in ((q, queries), (k, keys), (v, keys)))
     # of a causal mask no real query sees the padding; otherwise segments hide it
     if segments is None and keys != shape.keys and not shape.causal:
@@ -137,12 +138,22 @@ def _splash(
         ids = splash.SegmentIds(
             q=_padded_ids(segments[0], queries), kv=_padded_ids(segments[1], keys)
         )
+    kernel = splash_kernel(shape, blocks, interpret=interpret)
+    out: jax.Array = jax.vmap(kernel)(q, k, v, ids)  # pyright: ignore[reportAssignmentType]
+    return out[:, :, : shape.queries, : shape.head_size]
+
+
+def splash_kernel(
+    shape: AttentionShape, blocks: Blocks, *, interpret: bool = False
+) -> splash.SplashAttentionKernel:
+    """Return JAX's kernel for one sequence of a shape, padded to whole blocks."""
+    padded = rounded(shape.queries, blocks.q), rounded(shape.keys, blocks.kv)
     mask = (
-        masks.CausalMask((queries, keys), offset=shape.keys - shape.queries)
+        masks.CausalMask(padded, offset=shape.keys - shape.queries)
         if shape.causal
-        else masks.FullMask((queries, keys))
+        else masks.FullMask(padded)
     )
-    kernel = splash.make_splash_mha(
+    return splash.make_splash_mha(
         masks.MultiHeadMask([mask] * shape.heads),
         block_sizes=splash.BlockSizes(
             block_q=blocks.q, block_kv=blocks.kv, block_kv_compute=blocks.compute
@@ -151,8 +162,6 @@ def _splash(
         q_seq_shards=1,
         interpret=interpret,
     )
-    out: jax.Array = jax.vmap(kernel)(q, k, v, ids)  # pyright: ignore[reportAssignmentType]
-    return out[:, :, : shape.queries, : shape.head_size]
 
 
 def _padded(x: jax.Array, positions: int, size: int) -> jax.Array:

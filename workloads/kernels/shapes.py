@@ -8,6 +8,10 @@ LANES = 128
 GENERATIONS = ("v5e", "v6e")
 """TPU generations that tables and the compiler's tests cover."""
 
+HBM_GIB = {"v5e": 15.75, "v6e": 31.25}
+"""Memory that a program may have, as the compiler says when it refuses one that wants more: less
+than the 16 and 32 GiB on the data sheets."""
+
 _DEVICE_KINDS = {"TPU v5 lite": "v5e", "TPU v5e": "v5e", "TPU v6 lite": "v6e", "TPU v6e": "v6e"}
 """How JAX calls them: `jax.devices()[0].device_kind`."""
 

@@ -35,6 +35,8 @@ class Entry:
     """Who asks for the shape, such as `flux-1024-512`."""
     shape: AttentionShape
     blocks: Blocks
+    reason: str
+    """`estimate`; `published`: somebody else measured them best on this chip; `measured`."""
     jax: str
     """Release that compiled it."""
     libtpu: str

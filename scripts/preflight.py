@@ -1,0 +1,105 @@
+"""`gke-inference preflight`: would each model start on each rung, as far as a desk can tell."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from infra.load import read
+from infra.problems import StackError
+from scripts.console import CommandError, console, step
+from scripts.kernels import run_kernels
+from scripts.preflight_checks import Check, Line, lines
+from twin.paths import REPOSITORY
+from twin.python_environments import XLA
+
+_CACHE = REPOSITORY / "build" / "kernels" / "compiled.json"
+_MARKS = {True: "[green]yes[/green]", False: "[red]NO[/red]", None: "[dim]-[/dim]"}
+
+
+def preflight(
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Check that every model fits on every rung: memory, attention kernel, block table."""
+    try:
+        found = list(lines(read(stack)))
+    except StackError as error:
+        raise CommandError(str(error)) from None
+    if as_json:
+        checked = compiled(found)
+        print(json.dumps([_plain(one) for one in checked], indent=1))
+    else:
+        with step(f"Checking {len(found)} rungs of models of {stack}"):
+            checked = compiled(found)
+        _show(checked)
+    bad = failures(checked)
+    if bad:
+        raise typer.Exit(1)
+
+
+def failures(checked: list[Line]) -> list[Line]:
+    """Return the lines with a check that failed."""
+    return [one for one in checked if False in (one.memory.ok, one.kernel.ok, one.table.ok)]
+
+
+def compiled(found: list[Line], cache: Path = _CACHE) -> list[Line]:
+    """Return the lines with the compiler's answers, or with the command that gets a compiler.
+
+    Args:
+        found: of `lines`.
+        cache: where answers are kept; the key is the releases and everything that was asked.
+    """
+    asked = [one.call for one in found if one.call is not None]
+    if not asked:
+        return found
+    if not XLA.is_installed:
+        check = Check(None, f"not checked: {XLA.hint}")
+        return [one if one.call is None else replace(one, kernel=check) for one in found]
+    answers: list[dict[str, Any]] = json.loads(
+        run_kernels("check", "--cache", str(cache), given=json.dumps(asked))
+    )
+    by_call = {
+        json.dumps(call, sort_keys=True): answer
+        for call, answer in zip(asked, answers, strict=True)
+    }
+    return [
+        one
+        if one.call is None
+        else replace(one, kernel=_kernel(one.call, by_call[json.dumps(one.call, sort_keys=True)]))
+        for one in found
+    ]
+
+
+def _kernel(call: dict[str, Any], answer: dict[str, Any]) -> Check:
+    if answer["refusal"]:
+        return Check(False, answer["refusal"])
+    if call["kernel"] == "splash":
+        return Check(True, f"attention compiles for {call['generation']}")
+    heads = f"{call['heads']}:{call['kv_heads']} heads of {call['head_size']}"
+    return Check(True, f"paged attention compiles for {call['generation']}: {heads}")
+
+
+def _plain(one: Line) -> dict[str, Any]:
+    return {key: value for key, value in asdict(one).items() if key != "call"}
+
+
+def _show(checked: list[Line]) -> None:
+    table = Table("model", "rung", "memory", "", "kernel", "", "blocks", "", box=None)
+    for one in checked:
+        cells = [
+            part
+            for check in (one.memory, one.kernel, one.table)
+            for part in (_MARKS[check.ok], check.says)
+        ]
+        table.add_row(one.model, one.rung, *cells)
+    console.print(table)
+    bad = failures(checked)
+    unchecked = sum(None in (one.memory.ok, one.kernel.ok) for one in checked)
+    verdict = (
+        f"{len(bad)} of {len(checked)} would not start" if bad else "Nothing speaks against it"
+    )
+    console.print(f"{verdict}; {unchecked} have something that could not be checked here.")

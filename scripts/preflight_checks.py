@@ -1,0 +1,177 @@
+"""What is checked of a model on a rung before anything is paid for: memory, kernel, block table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.architectures import Architecture, find
+
+from gke_inference.accelerators import accelerator
+from gke_inference.rungs import Rung
+from infra.capacity import checked_rungs
+from infra.stack import Engine, Model, Platform
+from planner.room import Layers, Room, room
+from workloads.kernels.shapes import GENERATIONS, HBM_GIB, AttentionShape
+from workloads.kernels.tables import choose
+
+_FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
+"""Of a picture of 1024 by 1024 pixels with 512 tokens of text: the largest that FLUX.1 draws."""
+
+_NO_COMPILER = "no compiler for GPUs here"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer."""
+
+    ok: bool | None
+    """None: not checked."""
+    says: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model on a rung."""
+
+    model: str
+    rung: str
+    memory: Check
+    kernel: Check
+    table: Check
+    call: dict[str, Any] | None
+    """What the compiler is asked for `kernel`; None: nothing."""
+
+
+def lines(platform: Platform) -> Iterator[Line]:
+    """Yield each model on each of its rungs, one rung of a capacity once, in the stack's order."""
+    for name, model in platform.models.items():
+        seen: set[int] = set()
+        for region in platform.regions_of(model):
+            for at, rung in checked_rungs(platform, model.capacity, region).items():
+                if at not in seen:
+                    seen.add(at)
+                    yield line(name, model, rung)
+
+
+def line(name: str, model: Model, rung: Rung) -> Line:
+    """Return what is checked of a model on a rung; the kernel's check says what to compile."""
+    architecture = find(model.weights) or find(name)
+    tensor, _ = split(model, rung)
+    call = _call(model, rung, architecture, tensor)
+    return Line(
+        model=name,
+        rung=rung.label,
+        memory=memory(model, rung, architecture),
+        kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
+        table=table(model, rung),
+        call=call,
+    )
+
+
+def split(model: Model, rung: Rung) -> tuple[int, int]:
+    """Return the devices of a pipeline stage, and the stages, of one copy of a model."""
+    stages = 1 if rung.kind == "tpu" else rung.hosts
+    return model.settings.tensor_parallel or rung.devices // stages, stages
+
+
+def memory(model: Model, rung: Rung, architecture: Architecture | None) -> Check:
+    """Return whether weights and the KV cache of one longest request fit, with the arithmetic."""
+    chip = accelerator(rung.accelerator)
+    generation = _generation(rung)
+    device = (
+        HBM_GIB[generation] if generation in HBM_GIB else chip.memory_gib / chip.devices_per_chip
+    )
+    tensor, stages = split(model, rung)
+    has_cache = model.engine is not Engine.DIFFUSION
+    found = room(
+        parameters_billion=model.size.parameters_billion,
+        bits=model.size.bits,
+        context=model.context,
+        kept=layers(architecture) if architecture is not None and has_cache else None,
+        device_gib=device,
+        tensor=tensor,
+        stages=stages,
+        kv_bits=8 if "fp8" in (model.settings.kv_cache_dtype or "") else 16,
+    )
+    return Check(found.is_enough, _room_says(found, model, architecture, has_cache))
+
+
+def _room_says(
+    found: Room, model: Model, architecture: Architecture | None, has_cache: bool
+) -> str:
+    if not has_cache:
+        return str(found)
+    if architecture is None:
+        return f"{found}; KV cache not checked: the layers of {model.weights} are not known"
+    return (
+        f"{found}; {found.tokens:,} tokens of KV cache, {found.tokens / model.context:.1f} requests"
+    )
+
+
+def layers(architecture: Architecture) -> Layers:
+    """Return what a model keeps of each token."""
+    tokens, windowed = architecture.window or (0, 0)
+    return Layers(
+        layers=architecture.layers,
+        kv_heads=architecture.kv_heads,
+        head_size=architecture.head_dim,
+        window_tokens=tokens,
+        windowed=windowed,
+        latent=sum(architecture.mla),
+    )
+
+
+def table(model: Model, rung: Rung) -> Check:
+    """Return whether the kernel's block sizes are known for the chip."""
+    if rung.kind != "tpu":
+        return Check(None, "the engine's own")
+    if model.engine is not Engine.DIFFUSION:
+        return Check(None, "tpu-inference's own table")
+    generation = _generation(rung)
+    if generation not in GENERATIONS:
+        return Check(False, f"no table for {rung.accelerator}, only for {', '.join(GENERATIONS)}")
+    choice = choose(_FLUX, generation)
+    if choice.entry is None or choice.source != "table":
+        return Check(False, f"no entry for {_FLUX} on {generation}")
+    chip = "not measured" if choice.entry.measured is None else f"{choice.entry.measured.ms} ms"
+    return Check(True, f"{choice.blocks}, {chip}")
+
+
+def _call(
+    model: Model, rung: Rung, architecture: Architecture | None, tensor: int
+) -> dict[str, Any] | None:
+    generation = _generation(rung)
+    if rung.kind != "tpu" or generation not in GENERATIONS:
+        return None
+    if model.engine is Engine.DIFFUSION:
+        blocks = choose(_FLUX, generation).blocks
+        return {
+            "kernel": "splash",
+            "generation": generation,
+            "shape": vars(_FLUX),
+            "blocks": vars(blocks),
+        }
+    if architecture is None or architecture.mla or not architecture.heads:
+        return None
+    return {
+        "kernel": "paged",
+        "generation": generation,
+        "heads": -(-architecture.heads // tensor),
+        "kv_heads": -(-architecture.kv_heads // tensor),
+        "head_size": architecture.head_dim,
+        "context": model.context,
+    }
+
+
+def _why_not(rung: Rung, architecture: Architecture | None) -> str:
+    if rung.kind != "tpu":
+        return f"not checked: {_NO_COMPILER}"
+    if _generation(rung) not in GENERATIONS:
+        return f"not checked: only {', '.join(GENERATIONS)} are compiled for"
+    if architecture is None:
+        return "not checked: its heads are not known"
+    return "not checked: latent attention has a kernel of its own"
+
+
+def _generation(rung: Rung) -> str:
+    return rung.accelerator.removeprefix("tpu-")
