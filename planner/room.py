@@ -39,9 +39,14 @@ class Room:
     """That the KV cache holds, in requests of the longest length."""
 
     @property
+    def needed(self) -> float:
+        """Weights, and the larger of what is beside them."""
+        return self.weights + max(self.beside, self.context)
+
+    @property
     def is_enough(self) -> bool:
         """Whether the engine starts."""
-        return self.weights + max(self.beside, self.context) <= self.usable
+        return self.needed <= self.usable
 
     def __str__(self) -> str:
         parts = (

@@ -78,22 +78,27 @@ def _kernel(call: dict[str, Any], answer: dict[str, Any]) -> Check:
     if answer["refusal"]:
         return Check(False, answer["refusal"])
     if call["kernel"] == "splash":
-        return Check(True, f"attention compiles for {call['generation']}")
+        return Check(True, f"attention compiles for {call['generation']}", "compiles")
     heads = f"{call['heads']}:{call['kv_heads']} heads of {call['head_size']}"
-    return Check(True, f"paged attention compiles for {call['generation']}: {heads}")
+    says = f"paged attention compiles for {call['generation']}: {heads}"
+    return Check(True, says, f"compiles: {heads}")
 
 
 def _plain(one: Line) -> dict[str, Any]:
     return {key: value for key, value in asdict(one).items() if key != "call"}
 
 
+def _cell(check: Check) -> str:
+    return check.says if check.ok is False else check.brief or check.says
+
+
 def _show(checked: list[Line]) -> None:
-    table = Table("model", "rung", "memory", "", "kernel", "", "blocks", "", box=None)
+    table = Table("model", "rung", "", "memory", "", "kernel", "", "blocks", box=None)
     for one in checked:
         cells = [
             part
             for check in (one.memory, one.kernel, one.table)
-            for part in (_MARKS[check.ok], check.says)
+            for part in (_MARKS[check.ok], _cell(check))
         ]
         table.add_row(one.model, one.rung, *cells)
     console.print(table)

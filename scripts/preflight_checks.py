@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from planner.architectures import Architecture, find
-
 from gke_inference.accelerators import accelerator
 from gke_inference.rungs import Rung
 from infra.capacity import checked_rungs
 from infra.stack import Engine, Model, Platform
+from planner.architectures import Architecture, find
 from planner.room import Layers, Room, room
 from workloads.kernels.shapes import GENERATIONS, HBM_GIB, AttentionShape
 from workloads.kernels.tables import choose
@@ -27,6 +26,8 @@ class Check:
     ok: bool | None
     """None: not checked."""
     says: str
+    brief: str = ""
+    """What a table shows of it where all is well."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,10 @@ def memory(model: Model, rung: Rung, architecture: Architecture | None) -> Check
         stages=stages,
         kv_bits=8 if "fp8" in (model.settings.kv_cache_dtype or "") else 16,
     )
-    return Check(found.is_enough, _room_says(found, model, architecture, has_cache))
+    brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
+    if found.tokens:
+        brief += f", {found.tokens / model.context:.1f} requests"
+    return Check(found.is_enough, _room_says(found, model, architecture, has_cache), brief)
 
 
 def _room_says(

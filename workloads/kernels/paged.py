@@ -7,8 +7,9 @@ the chip's compiler takes this number of heads and this head size, and that the 
 
 import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.ragged_paged_attention import ragged_paged_attention
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
-from .compiler import array, compiled
+from .compiler import array, compiled, device
 
 _QUERIES = 32
 _KEYS = 1024
@@ -54,5 +55,9 @@ def compile_paged(
             sm_scale=head_size**-0.5,
         )
 
+    # the kernel asks which chip it is for, and would find this machine's processor
+    chip = AbstractDevice(device(generation).device_kind, 1, "tpu")
+    mesh = AbstractMesh((1,), ("x",), abstract_device=chip)
     what = f"paged attention of {heads}:{kv_heads} heads of {head_size} on {generation}"
-    return compiled(call, *arrays, what=what)[0].code_bytes
+    with use_abstract_mesh(mesh):
+        return compiled(call, *arrays, what=what)[0].code_bytes
