@@ -25,16 +25,20 @@ def test_a_causal_grouped_prefill_of_odd_length_compiles(generation):
     assert compile_at(shape, Blocks(512, 512, 512), generation) > 0
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_blocks_that_overflow_vmem_are_refused_with_need_and_limit(generation):
-    shape = AttentionShape(1, 1, 4608, 4608, 128, causal=False)
+@pytest.mark.parametrize(
+    ("generation", "blocks"),
+    [("v5e", Blocks(2048, 2048, 512)), ("v6e", Blocks(2304, 4608, 768))],
+    ids=GENERATIONS,
+)
+def test_blocks_that_overflow_vmem_are_refused_with_need_and_limit(generation, blocks):
+    shape = AttentionShape(1, 1, blocks.q, blocks.kv, 128, causal=False)
     with pytest.raises(RefusedError) as caught:
-        compile_at(shape, Blocks(4608, 4608, 4608), generation)
+        compile_at(shape, blocks, generation)
     refused = caught.value
     assert refused.memory == "VMEM"
     assert refused.needed_mib is not None
     assert refused.needed_mib > refused.limit_mib
-    assert f"blocks 4608/4608/4608 on {generation}" in str(refused)
+    assert f"blocks {blocks} on {generation}" in str(refused)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
