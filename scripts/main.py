@@ -32,6 +32,9 @@ COMMANDS = (
     "bench",
     "images",
     "replay",
+    "plan",
+    "cost",
+    "coldstart",
 )
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""
 

@@ -84,6 +84,8 @@ class Slo(StackModel):
     """Time to the first token, 95th percentile, in milliseconds."""
     tpot_p95_ms: int | None = Field(default=None, ge=1)
     """Time for each further token, 95th percentile, in milliseconds."""
+    cold_start_s: int | None = Field(default=None, ge=1)
+    """Time from wanting a replica to its first answer, in seconds; `coldstart` warns beyond it."""
 
 
 class Disk(StackModel):

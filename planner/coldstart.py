@@ -1,0 +1,170 @@
+"""How long a replica takes from being wanted to its first answer, stage by stage.
+
+The stages and their sources are data/coldstart.yaml. `checked` compares sums with published times.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.tables import table
+
+IMAGES = ("plain", "streamed", "boot-disk")
+WEIGHTS = ("bucket", "bucket-cached", "streamer", "disk")
+SCALING_SECONDS = 45.0
+"""Until the autoscaler asks: one scrape of 30 s and one of its rounds of 15 s."""
+DOUBLING_SECONDS = 600.0
+"""The growth that spare replicas are sized for by default: traffic that doubles in ten minutes."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage, in seconds."""
+
+    name: str
+    seconds: float
+    low: float
+    high: float
+    how: str
+    """The arithmetic, or where the figure is from."""
+    confidence: str
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """All stages, in order."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def seconds(self) -> float:
+        """From wanting a replica to its first answer."""
+        return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def low(self) -> float:
+        """The sum where every stage is as short as is known."""
+        return sum(stage.low for stage in self.stages)
+
+    @property
+    def high(self) -> float:
+        """The sum where every stage is as long as is known."""
+        return sum(stage.high for stage in self.stages)
+
+    @property
+    def lead_seconds(self) -> float:
+        """How far ahead of need the autoscaler has to ask."""
+        return SCALING_SECONDS + self.seconds
+
+
+def cold_start(
+    kind: str,
+    weights_gb: float,
+    *,
+    provisioning: str | None = "on-demand",
+    image: str = "streamed",
+    weights: str = "bucket",
+    is_compiled: bool = True,
+    disk_gb_per_second: float | None = None,
+) -> ColdStart:
+    """Return the cold start of one replica.
+
+    Args:
+        kind: `tpu` or `gpu`.
+        weights_gb: in 10^9 bytes, over all hosts, which read in turn or share one source.
+        provisioning: how the node is bought; None: there is a node already.
+        image: one of `IMAGES`.
+        weights: one of `WEIGHTS`.
+        is_compiled: whether the compile cache has the programs.
+        disk_gb_per_second: what a Hyperdisk ML gives one reader, where it is known.
+
+    Raises:
+        ValueError: a word is not one of its list.
+    """
+    if image not in IMAGES or weights not in WEIGHTS:
+        raise ValueError(
+            f"image must be one of {', '.join(IMAGES)} and weights one of {', '.join(WEIGHTS)}, "
+            f"got {image!r} and {weights!r}"
+        )
+    data = table("coldstart")
+    found: list[Stage] = []
+    if provisioning is not None:
+        if provisioning in data["queue"]:
+            found.append(_stage("queue", data["queue"][provisioning]))
+        found.append(_stage("node", data["node"][kind]))
+    found += [
+        _stage("image", data["image"][image]),
+        _stage("pod", data["pod"]["any"]),
+        _stage("initialise", data["initialise"]["any"]),
+        _read(weights_gb, data["weights"][weights], disk_gb_per_second),
+        _stage("compile", data["compile"][f"cached-{kind}" if is_compiled else kind]),
+        _stage("warm-up", data["warm-up"]["any"]),
+    ]
+    return ColdStart(tuple(found))
+
+
+def _stage(name: str, row: Mapping[str, Any]) -> Stage:
+    return Stage(
+        name,
+        float(row["seconds"]),
+        float(row["low"]),
+        float(row["high"]),
+        str(row["source"]),
+        str(row["confidence"]),
+    )
+
+
+def _read(size: float, row: Mapping[str, Any], given: float | None) -> Stage:
+    rate = given or float(row["gb_per_second"])
+    low, high = (given, given) if given else (float(row["low"]), float(row["high"]))
+    how = f"{size:.1f} GB at {rate:g} GB/s: {row['source']}"
+    return Stage("weights", size / rate, size / high, size / low, how, str(row["confidence"]))
+
+
+def spare_replicas(
+    replicas: int, start: ColdStart, doubling_seconds: float = DOUBLING_SECONDS
+) -> int:
+    """Return the replicas to keep beyond need, so that growing traffic is met while one starts.
+
+    Args:
+        replicas: that the traffic of now needs.
+        start: of one more.
+        doubling_seconds: in which traffic doubles at worst.
+    """
+    return math.ceil(replicas * (2 ** (start.lead_seconds / doubling_seconds) - 1) - 1e-9)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A published time and the sum for it."""
+
+    what: str
+    source: str
+    published: float
+    reckoned: ColdStart
+
+    @property
+    def error(self) -> float:
+        """Reckoned over published, less one."""
+        return self.reckoned.seconds / self.published - 1
+
+
+def checked() -> list[Checked]:
+    """Return every published time beside what the stages add up to."""
+    return [
+        Checked(
+            row["what"],
+            row["source"],
+            float(row["seconds"]),
+            cold_start(
+                row["kind"],
+                float(row["gb"]),
+                provisioning="on-demand" if row["node"] else None,
+                image=row["image"],
+                weights=row["weights"],
+                is_compiled=False,
+            ),
+        )
+        for row in table("coldstart")["published"]
+    ]

@@ -1,0 +1,96 @@
+"""`gke-inference coldstart`: how long each model takes to start on each rung, stage by stage."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from infra.costing import Start, starts
+from infra.load import read
+from infra.problems import StackError
+from planner.coldstart import DOUBLING_SECONDS, checked, spare_replicas
+from scripts.console import CommandError, console
+
+
+def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("MODEL")
+    table.add_column("REGION")
+    table.add_column("RUNG")
+    names = list(dict.fromkeys(stage.name for one in found for stage in one.start.stages))
+    for name in names:
+        table.add_column(name.upper(), justify="right")
+    for name in ("TOTAL", "RANGE", "FIRST EVER", "LEAD", "SPARE"):
+        table.add_column(name, justify="right")
+    for one in found:
+        seconds = {stage.name: f"{stage.seconds:.0f}" for stage in one.start.stages}
+        late = " late" if one.is_late else ""
+        table.add_row(
+            one.model,
+            one.region,
+            one.rung,
+            *(seconds.get(name, "") for name in names),
+            f"{one.start.seconds:.0f} s{late}",
+            f"{one.start.low:.0f}-{one.start.high:.0f}",
+            f"{one.first.seconds:.0f}",
+            f"{one.start.lead_seconds:.0f}",
+            str(spare_replicas(minimum[one.model], one.start, doubling)),
+        )
+    return table
+
+
+def coldstart(
+    stack: Annotated[
+        str,
+        typer.Argument(help="Environment: a file stacks/Pulumi.NAME.yaml."),
+    ] = "",
+    doubling: Annotated[
+        float, typer.Option(min=1, help="Seconds in which traffic doubles at worst.")
+    ] = DOUBLING_SECONDS,
+    is_checked: Annotated[
+        bool, typer.Option("--checked", help="Compare with published times instead.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Show how long models take to start, and the lead and spare replicas that follow."""
+    if is_checked:
+        for each in checked():
+            console.print(
+                f"{each.what:<62} published {each.published:>5.0f} s  reckoned "
+                f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
+                f"{each.reckoned.high:.0f})  {each.error:+.0%}"
+            )
+        return
+    try:
+        platform = read(stack)
+    except StackError as error:
+        raise CommandError(str(error)) from None
+    found = starts(platform)
+    minimum = {name: model.replicas.min for name, model in platform.models.items()}
+    if as_json:
+        facts = [
+            {
+                **asdict(one),
+                "seconds": one.start.seconds,
+                "first_seconds": one.first.seconds,
+                "lead_seconds": one.start.lead_seconds,
+                "spare_replicas": spare_replicas(minimum[one.model], one.start, doubling),
+                "is_late": one.is_late,
+            }
+            for one in found
+        ]
+        print(json.dumps(facts, indent=1))
+        return
+    console.print(_table(found, minimum, doubling))
+    console.print(
+        f"LEAD: seconds the autoscaler has to ask ahead. SPARE: replicas beyond the minimum that "
+        f"meet traffic doubling in {doubling:.0f} s."
+    )
+    for one in found:
+        if one.is_late:
+            console.print(
+                f"warning: {one.model} on {one.rung} in {one.region} starts in "
+                f"{one.start.seconds:.0f} s, slo.cold_start_s is {one.limit:.0f}"
+            )

@@ -1,0 +1,134 @@
+"""`gke-inference cost`: what the models of a stack cost, before anything is paid for."""
+
+import json
+from dataclasses import asdict
+from datetime import date
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from infra.costing import served
+from infra.load import read
+from infra.problems import StackError
+from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
+from scripts.console import CommandError, console
+from scripts.placements import placements
+from twin import daemon
+from twin.kube import KubeError
+from twin.paths import TwinPaths
+
+_FIELDS = ("minimum", "expected", "maximum")
+
+
+def _running(stack: str) -> float | None:
+    """Return what the replicas of the twin cost an hour, or None where it does not run."""
+    paths = TwinPaths.default()
+    if stack == "" or daemon.ports(paths) is None:
+        return None
+    try:
+        return sum(one.usd_per_hour or 0.0 for one in placements(paths))
+    except KubeError:
+        return None
+
+
+def _table(found: Bill) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = ("MODEL", "REGION", "ROLE", "FIRST RUNG WITH A PRICE", "REPLICAS", "$/H A REPLICA",
+               "MIN $/H", "EXPECTED $/H", "MAX $/H")  # fmt: skip
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < 4 else "right")
+    for line in found.lines:
+        first = line.first
+        one = line.served
+        each = first.price.usd_per_hour if first and first.price else None
+        sign = "≥ " if line.is_lower_bound else ""
+        table.add_row(
+            one.model,
+            one.region,
+            one.role,
+            first.rung if first else "none",
+            f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
+            "?" if each is None else f"{each:.2f}",
+            *(_amount(getattr(line, field), sign) for field in _FIELDS),
+        )
+    return table
+
+
+def _amount(value: float | None, sign: str) -> str:
+    return "?" if value is None else f"{sign}{value:,.2f}"
+
+
+def _as_json(found: Bill, now: float | None, today: date) -> dict[str, Any]:
+    return {
+        "hours_per_month": HOURS_PER_MONTH,
+        "now_usd_per_hour": now,
+        "usd_per_hour": {field: found.total(field) for field in _FIELDS},
+        "usd_per_month": {field: found.total(field) * HOURS_PER_MONTH for field in _FIELDS},
+        "by_model": found.by("model"),
+        "by_region": found.by("region"),
+        "by_provisioning": found.by("provisioning"),
+        "lines": [_line(line) for line in found.lines],
+        "unpriced": found.unpriced,
+        "outdated_prices": found.outdated(today),
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    one = line.served
+    return {
+        "model": one.model,
+        "region": one.region,
+        "role": one.role,
+        "replicas": {
+            "minimum": one.minimum,
+            "expected": line.expected_replicas,
+            "maximum": one.maximum,
+        },
+        "usd_per_hour": {field: getattr(line, field) for field in _FIELDS},
+        "is_lower_bound": line.is_lower_bound,
+        "options": [asdict(option) for option in line.options],
+    }
+
+
+def cost(
+    stack: Annotated[str, typer.Argument(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    mean_share: Annotated[
+        float, typer.Option(help="Mean over peak of the traffic, for what is expected.")
+    ] = MEAN_SHARE,
+    now: Annotated[bool, typer.Option(help="Also what runs on the twin at this moment.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Show what the models of a stack cost an hour and a month: at least, expected, at most."""
+    try:
+        found = bill(served(read(stack)), mean_share)
+    except StackError as error:
+        raise CommandError(str(error)) from None
+    except ValueError as error:
+        raise CommandError(f"--{error}") from None
+    running = _running(stack) if now else None
+    today = date.today()
+    if as_json:
+        print(json.dumps(_as_json(found, running, today), indent=1))
+        return
+    console.print(_table(found))
+    sums = {field: found.total(field) for field in _FIELDS}
+    sign = "at least " if any(line.is_lower_bound for line in found.lines) else ""
+    console.print(
+        f"Accelerator machines, list prices: {sign}${sums['minimum']:,.2f} an hour, expected "
+        f"${sums['expected']:,.2f}, at most ${sums['maximum']:,.2f}; a month of 730 hours "
+        f"${sums['minimum'] * 730:,.0f}, ${sums['expected'] * 730:,.0f}, "
+        f"${sums['maximum'] * 730:,.0f}"
+    )
+    for key in ("model", "region", "provisioning"):
+        parts = [f"{name} ${each['expected']:,.2f}" for name, each in found.by(key).items()]
+        console.print(f"expected an hour by {key}: {', '.join(parts)}")
+    if now:
+        console.print(
+            "now on the twin: "
+            + ("it does not run" if running is None else f"${running:,.2f} an hour")
+        )
+    for rung in found.unpriced:
+        console.print(f"[dim]no price: {rung}[/dim]")
+    for said, sources in found.outdated(today).items():
+        console.print(f"[dim]{said} prices: {'; '.join(sources)}[/dim]")

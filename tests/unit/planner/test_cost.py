@@ -1,0 +1,83 @@
+"""What models of a stack cost."""
+
+from datetime import date
+
+import pytest
+
+from gke_inference.prices import Price
+from gke_inference.rungs import Rung, check_rung
+from infra.costing import served, starts
+from infra.load import parse, platform_of
+from infra.load import read as read_stack
+from planner.cost import Served, bill, difference, freshness
+from twin.paths import REPOSITORY
+
+
+def rung(provisioning: str, accelerator: str = "nvidia-l4") -> Rung:
+    return check_rung({"accelerator": accelerator, "count": 1, "provisioning": provisioning})
+
+
+def one(*rungs: Rung, minimum: int = 1, maximum: int = 5) -> Served:
+    return Served("chat", "us-central1", rungs, minimum, maximum)
+
+
+def test_the_least_is_priced_on_the_first_rung_and_the_most_on_the_dearest():
+    spot, on_demand = bill([one(rung("spot"))]), bill([one(rung("on-demand"))])
+    both = bill([one(rung("spot"), rung("on-demand"))])
+    assert both.total("minimum") == spot.total("minimum")
+    assert both.total("maximum") == on_demand.total("maximum") == pytest.approx(5 * 1.00041)
+
+
+def test_what_is_expected_lies_between_and_follows_the_share():
+    low, high = bill([one(rung("on-demand"))], 0.1), bill([one(rung("on-demand"))], 1.0)
+    assert low.total("expected") == low.total("minimum")
+    assert high.total("expected") == high.total("maximum")
+    with pytest.raises(ValueError, match="mean share: must be above 0 to 1, got 0"):
+        bill([], 0)
+
+
+def test_a_rung_without_a_price_is_named_and_makes_the_sum_a_lower_bound():
+    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 1, 2)])
+    assert found.lines[0].minimum is None
+    assert found.lines[0].is_lower_bound
+    assert found.unpriced == ["nvidia-l4 x1 on-demand in mars-north1"]
+
+
+def test_sums_by_anything_are_the_total():
+    found = bill(served(read_stack("prod")))
+    for key in ("model", "region", "provisioning"):
+        for field in ("minimum", "expected", "maximum"):
+            sums = sum(each[field] for each in found.by(key).values())
+            assert sums == pytest.approx(found.total(field))
+    assert found.total("minimum") < found.total("expected") < found.total("maximum")
+
+
+def test_a_change_costs_the_difference():
+    before, after = bill([one(rung("spot"))]), bill([one(rung("spot"), maximum=10)])
+    assert difference(before, after) == {
+        "minimum": 0,
+        "expected": pytest.approx(2 * before.total("minimum")),
+        "maximum": pytest.approx(before.total("maximum")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("day", "said"), [("2026-11-01", "fresh"), ("2026-07-01", "stale"), ("2026", "undated")]
+)
+def test_a_price_says_how_old_it_is(day: str, said: str):
+    assert freshness(Price(1.0, "a list", day, "secondary"), date(2026, 11, 21)) == said
+
+
+def test_a_standby_of_the_other_kind_is_counted_beside_the_paired_model():
+    roles = [(line.model, line.role) for line in served(read_stack("prod"))]
+    assert ("llama-3.1-8b", "standby") in roles
+
+
+def test_a_start_beyond_the_promise_of_the_stack_is_late():
+    import json  # noqa: PLC0415 - of this test alone
+
+    stack = platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")
+    stack["models"]["llama-3.1-8b"]["slo"]["cold_start_s"] = 300
+    found = [one for one in starts(parse(json.dumps(stack))) if one.model == "llama-3.1-8b"]
+    assert {one.is_late for one in found if "tpu" in one.rung} == {True}
+    assert {one.is_late for one in found if "nvidia-l4" in one.rung} == {False}

@@ -1,0 +1,41 @@
+"""Hardware for models of pictures."""
+
+import pytest
+
+from planner.architectures import find
+from planner.pictures import MEASURED_SPREAD, flops, picture_choices, seconds_of, spread
+
+
+def model(name: str):
+    found = find(name)
+    assert found is not None
+    return found
+
+
+def test_a_published_picture_takes_what_was_published():
+    seconds, doubt, _ = seconds_of(model("flux.1-schnell"), "tpu-v6e", 4)
+    assert seconds == pytest.approx(1.2, rel=1e-3)
+    assert doubt == MEASURED_SPREAD
+
+
+def test_steps_cost_in_proportion():
+    flux = model("flux.1-dev")
+    assert flops(flux, 28) == 7 * flops(flux, 4)
+
+
+def test_hardware_without_a_published_picture_has_a_wider_interval():
+    _, doubt, source = seconds_of(model("flux.1-dev"), "nvidia-h100-80gb", 28)
+    assert doubt == spread() > MEASURED_SPREAD
+    assert "of peak" in source
+
+
+def test_the_cheapest_picture_stands_first_and_small_chips_are_not_offered():
+    found = picture_choices(model("flux.1-dev"), 2.0, regions=["us-central1"])
+    costs = [one.usd_per_thousand for one in found]
+    assert costs == sorted(costs)
+    assert {"nvidia-l4", "tpu-v5e"}.isdisjoint(one.accelerator for one in found)
+
+
+def test_a_model_of_text_makes_no_pictures():
+    with pytest.raises(ValueError, match="must be a model of pictures"):
+        picture_choices(model("llama-3.1-8b"), 1.0)

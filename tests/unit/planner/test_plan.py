@@ -1,0 +1,181 @@
+"""From a model, its traffic and its promise to hardware, and the arithmetic behind it."""
+
+import numpy as np
+import pytest
+
+from planner.architectures import find, known
+from planner.chart import draw
+from planner.correction import correction
+from planner.elsewhere import elsewhere
+from planner.explain import explain
+from planner.operate import BATCHES, curves
+from planner.plan import (
+    Question,
+    best_forms,
+    ladder,
+    plan,
+    sequences,
+    traits_of,
+    work_of,
+)
+from planner.roofline import CostModel, StepLoad
+from planner.shapes import shape
+
+
+def question(name: str = "llama-3.1-8b", **changes) -> Question:
+    model = find(name)
+    assert model is not None
+    values = {"rate": 10.0, "given": 1000, "made": 200, "regions": ("us-central1",), **changes}
+    return Question(model, **values)
+
+
+@pytest.mark.parametrize(
+    "name", [model.name for model in known() if model.kind in ("dense", "moe")]
+)
+def test_every_model_of_text_has_a_plan_with_intervals_around_every_number(name: str):
+    answer = plan(question(name, given=400, regions=()))
+    best = answer.choices[0]
+    for one in (best.ttft_p95_ms, best.tpot_p95_ms, best.tokens_per_second):
+        assert 0 < one.low < one.value < one.high
+    assert best.replicas >= 1
+
+
+def test_choices_that_keep_the_promise_stand_first_and_the_cheapest_of_them_leads():
+    choices = plan(question(tpot_p95_ms=25)).choices
+    kept = [one.keeps_promise for one in choices]
+    assert kept == sorted(kept, reverse=True)
+    assert not all(kept)
+    costs = [one.usd_per_hour.value for one in choices if one.keeps_promise and one.usd_per_hour]
+    assert costs == sorted(costs)
+    for one in choices:
+        if one.keeps_promise:
+            assert one.tpot_p95_ms.value <= 25
+            assert one.ttft_p95_ms.value <= 1000
+            assert one.utilisation <= 0.7 + 1e-9
+
+
+def test_more_traffic_never_needs_fewer_replicas():
+    def replicas(rate: float) -> dict[tuple[str, ...], int]:
+        return {
+            (one.candidate.form.label, one.candidate.form.parallelism, one.provisioning,
+             str(one.candidate.form.bits)): one.replicas
+            for one in plan(question(rate=rate)).choices
+        }  # fmt: skip
+
+    few, many = replicas(5), replicas(50)
+    assert all(many[key] >= count for key, count in few.items())
+
+
+def test_a_tighter_promise_never_costs_less():
+    def cost(tpot: float) -> float:
+        hour = plan(question(tpot_p95_ms=tpot)).choices[0].usd_per_hour
+        assert hour is not None
+        return hour.value
+
+    assert cost(10) >= cost(20) >= cost(80)
+
+
+def test_a_shared_prefix_makes_the_first_token_come_sooner():
+    def first(share: float) -> float:
+        found = plan(question(given=6000, prefix_share=share, accelerators=("nvidia-h100-80gb",)))
+        return best_forms(found.choices)[0].ttft_p95_ms.value
+
+    assert first(0.9) < first(0.0)
+
+
+def test_what_does_not_fit_is_refused_with_the_arithmetic():
+    refused = {
+        (one.form.label, one.form.bits): one.reason
+        for one in plan(question("llama-3.3-70b")).refused
+    }
+    reason = refused["nvidia-h100-80gb x1", 16]
+    assert reason == (
+        "needs 143.8 GB (141.2 GB of weights and 2.6 GB of runtime and activations), has 72.0 GB"
+    )
+
+
+def test_a_model_that_nothing_holds_is_one_message():
+    with pytest.raises(ValueError, match="model: must fit on some hardware; nvidia-l4 x1"):
+        plan(question("kimi-k2", accelerators=("nvidia-l4",)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rate": 0}, "rate: must be above 0, got 0"),
+        ({"prefix_share": 1.0}, "prefix_share: must be 0 to below 1, got 1.0"),
+        ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
+        ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(changes, message: str):
+    with pytest.raises(ValueError, match=message):
+        question(**changes)
+
+
+def test_arrays_and_the_roofline_of_the_twin_agree_on_operations_and_links():
+    asked = question("qwen3-32b", accelerators=("nvidia-h100-80gb",), bits=(16,))
+    one = next(
+        each.candidate for each in plan(asked).choices if each.candidate.form.parallelism == "TP2"
+    )
+    work = work_of(asked, one)
+    model = CostModel(shape(asked.model), one.form.chip, 2)
+    load = StepLoad(0, 16, 16 * 1100, 16 * 1100)
+    flops = 2e9 * work.active * 16 + 4 * work.layers * work.query_width * 16 * 1100
+    assert float(flops[0]) == pytest.approx(model.flops(load))
+    assert float(work.kv_bytes[0]) == model.model.kv_bytes_per_token(16)
+    assert float(work.bandwidth[0]) == 2 * 3350e9
+
+
+def test_curves_rise_with_the_batch():
+    asked = question(accelerators=("tpu-v6e",), bits=(16,))
+    one = plan(asked).choices[0].candidate
+    found = curves(
+        work_of(asked, one),
+        correction(),
+        traits_of(asked, [one]),
+        np.array([sequences(asked, one)]),
+    )
+    assert found.step.shape == (1, len(BATCHES))
+    assert (found.step95 >= found.step).all()
+    assert (found.ttft95 >= found.ttft).all()
+    kept = found.rate[0][found.fits[0] > 0]
+    assert (np.diff(kept) > 0).all()
+
+
+def test_the_explanation_ends_at_the_number_in_the_table():
+    asked = question()
+    best = plan(asked).choices[0]
+    lines = explain(asked, best)
+    assert any(f"= {best.replicas}, at the slow end {best.replicas_high}" in line for line in lines)
+    assert best.usd_per_hour is not None
+    assert any(f"= ${best.usd_per_hour.value:.2f}/h" in line for line in lines)
+    assert any(line.startswith("weights: 8.03 billion x ") for line in lines)
+
+
+def test_a_ladder_starts_with_the_choice_and_has_priced_rungs_of_the_same_form():
+    answer = plan(question(accelerators=("nvidia-l4",), bits=(8,)))
+    best = answer.choices[0]
+    rungs = ladder(best, answer.choices)
+    assert rungs[0] == best
+    assert len({one.provisioning for one in rungs}) == len(rungs) > 1
+    assert {one.candidate for one in rungs} == {best.candidate}
+
+
+def test_little_traffic_for_a_small_model_is_sent_to_something_that_scales_to_zero():
+    names = [one.name for one in elsewhere(plan(question(rate=0.01)))]
+    assert "Cloud Run" in names
+
+
+def test_a_busy_platform_is_not_sent_elsewhere():
+    assert elsewhere(plan(question(rate=200))) == []
+
+
+def test_the_chart_has_a_mark_for_every_priced_form(tmp_path):
+    answer = plan(question(accelerators=("nvidia-h100-80gb",), bits=(16,)))
+    file = tmp_path / "chart.svg"
+    count = draw(answer, file)
+    assert count == len([one for one in best_forms(answer.choices) if one.usd_per_million])
+    first = file.read_bytes()
+    draw(answer, file)
+    assert file.read_bytes() == first
