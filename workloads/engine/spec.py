@@ -80,6 +80,8 @@ class Serving:
     """The whole flag of a prefill or decode replica."""
     weights_bytes: int = 0
     """About how much the weights are, to say how far loading is; 0: not known."""
+    read_ahead: bool = False
+    """Whether the weights' mount has a cache that is filled faster by many readers."""
 
 
 @dataclass(frozen=True)

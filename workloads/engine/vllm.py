@@ -7,20 +7,20 @@ import json
 
 from .spec import Serving
 
-COMMAND = ("python3", "-m", "vllm.entrypoints.openai.api_server")
-"""Written out because the images differ: one has an entrypoint, the other has none."""
+COMMAND = ("vllm", "serve")
+"""Its API server as a module is on its way out: vLLM 0.32 warns of it."""
 
 PROMPT_LOOKUP_LONGEST = 4
 """Longest run of tokens that `ngram` looks for (docs.vllm.ai features/spec_decode)."""
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments behind `COMMAND`.
+    """Return the arguments behind `COMMAND`, the model first.
 
     On TPU `--max-num-seqs` is part of the compiled shapes: another value means compiling again.
     """
     args = [
-        f"--model={serving.source}",
+        serving.source,
         f"--served-model-name={serving.served_name}",
         f"--port={serving.port}",
         f"--tensor-parallel-size={serving.tensor_parallel}",

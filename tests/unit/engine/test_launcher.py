@@ -1,0 +1,188 @@
+import json
+import signal
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.unit.engine.conftest import serving
+
+FIRST_TOKEN = b"data: token\n"
+
+
+def text(line):
+    return line["message"]
+
+
+def test_a_server_that_starts_is_healthy_and_not_ready_until_it_answers(launch):
+    server = launch(more={"FAKE_HOLD": "hold"})
+    server.until(lambda: server.is_at("load"))
+    assert server.get("/healthz")[0] == 200
+    assert server.get("/readyz")[0] == 503
+    (server.folder / "hold").touch()
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    status, said = server.get("/stage")
+    assert (status, said["stage"], said["hardware"], said["devices"]) == (200, "serving", "tpu", 4)
+    assert server.get("/nothing")[0] == 404
+    assert server.end() == 0
+
+
+def test_the_engine_gets_the_command_line_that_the_platform_would_write(launch):
+    server = launch(more={"FAKE_ARGUMENTS": "arguments.json"}, cache_folder="/mnt/xla-cache")
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    given = json.loads((server.folder / "arguments.json").read_text())
+    assert given["argv"][:3] == ["serve", "/models/m", "--served-model-name=m"]
+    assert "--tensor-parallel-size=4" in given["argv"]
+    assert given["environment"]["VLLM_XLA_CACHE_PATH"] == "/mnt/xla-cache"
+    assert given["environment"]["JAX_COMPILATION_CACHE_DIR"] == "/mnt/xla-cache"
+
+
+def test_every_line_of_the_log_is_one_that_cloud_logging_reads(launch):
+    server = launch()
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    engine = {text(line): line for line in server.lines if line["logger"] == "engine"}
+    assert engine["INFO 11-21 12:00:00 [model.py:1] Starting to load model m"]["severity"] == "INFO"
+    assert "loading 100%" in engine, "of a progress bar the last state is kept"
+    assert not any("1%\r" in line for line in engine)
+    stages = [line["stage"] for line in server.lines if "stage" in line]
+    assert stages == ["weights", "load", "compile", "serving"]
+
+
+def test_open_streams_are_finished_before_the_engine_ends(launch):
+    server = launch()
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    with server.stream() as stream:
+        assert stream.readline() == FIRST_TOKEN
+        server.process.send_signal(signal.SIGTERM)
+        server.until(lambda: server.is_at("draining"))
+        assert server.get("/readyz")[0] == 503
+        assert server.get("/healthz")[0] == 200, "a server that drains is not broken"
+        for _ in range(20):
+            assert stream.readline() == FIRST_TOKEN
+        (server.folder / "finish").touch()
+        assert stream.read().endswith(b"data: [DONE]\n")
+    assert server.process.wait(30) == 0
+    assert any("drained, nothing is open" in text(line) for line in server.lines)
+
+
+def test_a_stream_that_lasts_longer_than_the_longest_request_is_cut(launch):
+    server = launch(longest_request_seconds=1)
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    with server.stream() as stream:
+        assert stream.readline() == FIRST_TOKEN
+        assert server.end() == 0
+    assert any("drained, 1.0 is open" in text(line) for line in server.lines)
+
+
+def test_a_second_signal_ends_the_waiting(launch):
+    server = launch()
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    with server.stream() as stream:
+        assert stream.readline() == FIRST_TOKEN
+        server.process.send_signal(signal.SIGTERM)
+        server.until(lambda: server.is_at("draining"))
+        assert server.end() == 0
+
+
+def test_a_spot_node_that_has_its_notice_leaves_less_time(launch):
+    class Metadata(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.headers["Metadata-Flavor"] == "Google"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"TRUE")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Metadata) as metadata:
+        threading.Thread(target=metadata.serve_forever, daemon=True).start()
+        server = launch(more={"GCE_METADATA_HOST": f"127.0.0.1:{metadata.server_port}"})
+        server.until(lambda: server.get("/readyz")[0] == 200)
+        assert server.end() == 0
+        metadata.shutdown()
+    assert any("the node is preempted: 12 s" in text(line) for line in server.lines)
+
+
+def test_a_signal_while_it_loads_ends_the_engine_at_once(launch):
+    server = launch(more={"FAKE_HOLD": "hold"})
+    server.until(lambda: any("Starting to load" in text(line) for line in server.lines))
+    assert server.end() == 0
+    assert not any(line.get("stage") == "serving" for line in server.lines)
+
+
+def test_an_engine_that_does_not_end_is_killed(launch):
+    server = launch(more={"FAKE_DEAF": "1"}, stop_seconds=1)
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    assert server.end() == 137
+    assert any("killed: not ended within 1 s" in text(line) for line in server.lines)
+
+
+def test_a_crash_is_said_once_with_the_last_lines_and_the_exit_code(launch):
+    server = launch(more={"FAKE_CRASH": "3"})
+    assert server.process.wait(30) == 3
+    (said,) = [line for line in server.lines if line.get("stage") == "broken"]
+    assert said["severity"] == "ERROR"
+    assert said["exit_code"] == 3
+    assert said["last_lines"][-1] == "Traceback: the last words"
+
+
+def test_an_engine_that_dies_of_a_signal_while_it_serves_has_the_code_of_a_shell(launch):
+    server = launch(more={"FAKE_DIE": "die"})
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    (server.folder / "die").touch()
+    assert server.process.wait(30) == 128 + signal.SIGSEGV
+
+
+@pytest.mark.parametrize("files", [[], ["one.safetensors"]])
+def test_a_model_in_parts_is_waited_for_with_progress(launch, files):
+    server = launch(
+        weights_wait_seconds=2, serving={"tpu": serving("/models/parts", weights_bytes=100)}
+    )
+    folder: Path = server.folder / "root/models/parts"
+    folder.mkdir()
+    for name in files:
+        (folder / name).write_bytes(b"x" * 50)
+    index = {"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert server.process.wait(30) == 1
+    (said,) = [line for line in server.lines if line.get("stage") == "broken"]
+    assert "weights: must be in /models/parts within 2 s, missing" in text(said)
+    waiting = [line for line in server.lines if "waiting for weights" in text(line)]
+    assert {"bytes", "bytes_expected", "bytes_per_second", "eta_seconds"} <= set(waiting[0])
+
+
+def test_a_server_starts_once_the_last_part_is_there(launch):
+    server = launch(serving={"tpu": serving("/models/late")})
+    server.until(lambda: server.is_at("weights"))
+    folder: Path = server.folder / "root/models/late"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"weights")
+    server.until(lambda: server.get("/readyz")[0] == 200)
+
+
+def test_the_container_whose_hardware_is_absent_sleeps_and_is_ready(launch):
+    server = launch("--hardware=gpu", "--or-sleep")
+    server.until(lambda: server.is_at("asleep"))
+    assert (server.get("/healthz")[0], server.get("/readyz")[0]) == (200, 200)
+    assert server.end() == 0
+    assert not any(line["logger"] == "engine" for line in server.lines)
+
+
+def test_absent_hardware_is_refused_where_the_pod_asks_for_it(launch):
+    server = launch("--hardware=gpu")
+    assert server.process.wait(30) == 2
+    assert "hardware: must be gpu, as this container is for it, got tpu" in text(server.lines[-1])
+
+
+def test_a_spec_that_is_wrong_is_one_message(launch):
+    server = launch("--spec=nothing.json")
+    assert server.process.wait(30) == 2
+    assert "nothing.json" in text(server.lines[-1])
+
+
+def test_what_would_be_started_can_be_shown(launch):
+    server = launch("--show", "--hardware=tpu")
+    assert server.process.wait(30) == 0
+    assert server.log.read_text().splitlines()[:3] == ["vllm", "serve", "/models/m"]

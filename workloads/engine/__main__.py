@@ -1,0 +1,8 @@
+"""`python3 -m engine --spec FILE`: serve a model on the hardware that is here."""
+
+import sys
+
+from .main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""Which accelerator is here: by the devices of the node, then by what GKE labelled it."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import metadata
+
+ROOT_VARIABLE = "GKE_INFERENCE_ROOT"
+"""Folder that stands for `/` when devices and weights are looked for."""
+
+_DEVICES = {
+    "tpu": (("dev/vfio", r"\d+"), ("dev", r"accel\d+")),  # v6e and newer; v5e and older
+    "gpu": (("dev", r"nvidia\d+"),),
+}
+_NVIDIA_TOOL = "usr/local/nvidia/bin/nvidia-smi"  # where GKE mounts the driver
+_LABELS = {"tpu": "cloud.google.com/gke-tpu-accelerator", "gpu": "cloud.google.com/gke-accelerator"}
+_TPU_VARIABLES = ("TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY", "TPU_WORKER_ID")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The accelerator of the node."""
+
+    kind: str
+    """`tpu`, `gpu`, or `cpu` where there is none."""
+    devices: int
+    """How many are visible; 0 where only a label says so."""
+    how: str
+    """What told it, in words."""
+
+
+def root() -> Path:
+    """Return the folder that stands for `/`."""
+    return Path(os.environ.get(ROOT_VARIABLE, "/"))
+
+
+def find() -> Found:
+    """Return the accelerator of this node.
+
+    Devices decide. Variables such as TPU_TOPOLOGY do not: in a pod with a container for each kind
+    of hardware they are set wherever the pod runs.
+    """
+    base = root()
+    for kind, places in _DEVICES.items():
+        for folder, pattern in places:
+            count = _count(base / folder, pattern)
+            if count:
+                return Found(kind, count, f"{count} devices in /{folder}")
+    if os.access(base / _NVIDIA_TOOL, os.X_OK):
+        return Found("gpu", 0, f"/{_NVIDIA_TOOL}")
+    labels = metadata.node_labels()
+    for kind, label in _LABELS.items():
+        if label in labels:
+            return Found(kind, 0, f"node label {label}={labels[label]}")
+    return Found("cpu", os.cpu_count() or 1, "no accelerator")
+
+
+def variables() -> "dict[str, str]":
+    """Return what the TPU device plugin told this container, for the log."""
+    return {name: os.environ[name] for name in _TPU_VARIABLES if name in os.environ}
+
+
+def _count(folder: Path, pattern: str) -> int:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return 0
+    return sum(1 for name in names if re.fullmatch(pattern, name))

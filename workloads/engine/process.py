@@ -1,0 +1,118 @@
+"""The engine as a process: its output in the launcher's log, its last lines, its end."""
+
+import collections
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO
+
+from .log import pass_on
+
+_LAST_LINES = 40
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_]\w*)\)")
+
+
+class Engine:
+    """A running engine and everything it started.
+
+    Args:
+        command: program and arguments; `$(NAME)` is a variable, as in a pod.
+        environment: of the process.
+        heard: told every line.
+        ended: called once when it is gone.
+
+    Raises:
+        OSError: There is no such program.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        heard: "Callable[[str], None]",
+        ended: "Callable[[], None]",
+    ) -> None:
+        self.last_lines: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        self._heard = heard
+        # A group of its own: what it started ends with it, and a signal reaches it once.
+        self._process = subprocess.Popen(
+            [expand(word, environment) for word in command],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        threading.Thread(target=self._watch, args=(ended,), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the engine, which is also that of its group."""
+        return self._process.pid
+
+    @property
+    def code(self) -> "int | None":
+        """Exit code as a shell has it (128 and the signal), or None while it runs."""
+        code = self._process.returncode
+        return code if code is None or code >= 0 else 128 - code
+
+    def send(self, number: int) -> None:
+        """Send a signal to the engine itself, which ends what it started."""
+        if self.code is None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it and everything it started, at once."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def join(self, seconds: float) -> None:
+        """Wait until what it wrote has been read."""
+        self._reader.join(seconds)
+
+    def _read(self) -> None:
+        stream: IO[bytes] | None = self._process.stdout
+        if stream is None:
+            return
+        with stream:
+            for raw in stream:
+                # a progress bar writes its states over each other: the last one is kept
+                line = raw.decode(errors="replace").rstrip("\r\n").rpartition("\r")[2]
+                if line.strip():
+                    self.last_lines.append(line)
+                    pass_on(line)
+                    self._heard(line)
+
+    def _watch(self, ended: "Callable[[], None]") -> None:
+        self._process.wait()
+        ended()
+
+
+def expand(text: str, variables: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by variables that are set; `$$` is one dollar."""
+
+    def one(match: "re.Match[str]") -> str:
+        if match[0] == "$$":
+            return "$"
+        return variables.get(match[1], match[0])
+
+    return _REFERENCE.sub(one, text)
+
+
+def reap(pid: "int | None") -> None:
+    """Collect what other processes left behind, where this one is the first of its container."""
+    while os.getpid() == 1:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None or found.si_pid == pid:
+            return
+        os.waitpid(found.si_pid, os.WNOHANG)
