@@ -165,6 +165,7 @@ def scaling_args(
         made[deployment] = AutoscalingArgs(
             cluster_location=location(platform, region),
             cluster_name=Names(platform).cluster(region),
+            engine=model.engine.value,
             fills_unplaced=fills,
             kv_cache_percent=model.autoscaling.kv_cache_percent,
             max_replicas=model.replicas.max,
@@ -194,6 +195,7 @@ def prefill_scaling_args(
     replicas = model.disaggregated.prefill.replicas
     return {
         deployment: AutoscalingArgs(
+            engine=model.engine.value,
             max_replicas=replicas.max,
             min_replicas=replicas.min,
             model=object_name(name),
@@ -215,6 +217,7 @@ def monitoring_args(
         deployments=[
             deployment for each in (server, *others) for deployment in each.deployments.values()
         ],
+        engine=platform.models[name].engine.value,
         interval_seconds=platform.monitoring.scrape_seconds,
         model=object_name(name),
         namespace=NAMESPACE,
@@ -267,6 +270,7 @@ def _routed(platform: Platform, name: str, servers: dict[str, ModelServer]) -> R
     model, server = platform.models[name], servers[name]
     args = RoutedModelArgs(
         adapters=list(model.adapters),
+        engine=model.engine.value,
         has_live_adapters=model.live_adapters is not None,
         model_name=name,
         pool_name=object_name(name),

@@ -14,14 +14,16 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these costs
 """
 
 from gke_inference.manifests import Manifest
-from workloads.engine.vllm import COMMAND
+from workloads.engine.spec import Serving
 from workloads.hardware import Hardware
+from workloads.launch import HEALTH_PORT
 from workloads.pod_spec import (
     DRIVER_ENVIRONMENT,
     Pod,
     beside,
     engine_container,
     pod_head,
+    probes,
     template_labels,
     tolerations,
 )
@@ -32,10 +34,6 @@ _WHY_PRIVILEGED = (
     "reads /dev/vfio and the NVIDIA driver of the node without asking for an accelerator"
 )
 _GENERATIONS = {"tpu-v5e": "v5litepod", "tpu-v6e": "v6e"}
-_HAS_DEVICE = {
-    "gpu": "[ -x /usr/local/nvidia/bin/nvidia-smi ]",
-    "tpu": "[ -c /dev/vfio/0 ]",
-}
 _SHARED_MEMORY_GIB_PER_DEVICE = 2
 
 
@@ -43,7 +41,7 @@ def dual_container_pod(
     pod: Pod,
     nodes: dict[str, Hardware],
     files: dict[str, Storage],
-    args: dict[str, list[str]],
+    serving: dict[str, Serving],
 ) -> Manifest:
     """Returns the pod template; each map has a `gpu` and a `tpu` entry.
 
@@ -57,7 +55,7 @@ def dual_container_pod(
                     f"rungs: must have 'node_pools' in the dual-container form, got {rung.label}"
                 )
     compute_class = nodes["tpu"].compute_class
-    containers = [_container(pod, nodes, kind, files[kind], args[kind]) for kind in sorted(nodes)]
+    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
     devices = max(node.tensor_parallel for node in nodes.values())
     return {
         "metadata": {
@@ -126,23 +124,20 @@ def tpu_environment(node: Hardware) -> list[Manifest]:
     ]
 
 
-def _container(
-    pod: Pod, nodes: dict[str, Hardware], kind: str, files: Storage, args: list[str]
-) -> Manifest:
-    container = engine_container(pod, kind, files, args)
-    serve = f'exec {" ".join(COMMAND)} "$@"'
-    container["command"] = [
-        "/bin/sh",
-        "-c",
-        f"if {_HAS_DEVICE[kind]}; then {serve}; else exec sleep infinity; fi",
-        "engine",
-    ]
-    container["name"] = f"vllm-{kind}"
+def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+    kind = serving.kind
+    # Both launchers run in one network: each has a port of its own, and both are ready when the
+    # one that serves is, because the other, asleep, always is.
+    port = HEALTH_PORT + sorted(nodes).index(kind)
+    options = ("--or-sleep", f"--health-port={port}")
+    container = engine_container(pod, files, serving, options)
+    container.update(probes(port))
+    container["name"] += f"-{kind}"
     if kind == "tpu":  # one port of the pod, whichever container listens on it
         del container["ports"]
     container["resources"] = {"requests": _half_of_the_smaller(nodes)}
     container["securityContext"] = {"privileged": True}
-    kept = {*files.environment, *DRIVER_ENVIRONMENT}
+    kept = {*files.environment, *DRIVER_ENVIRONMENT, "POD_IP", "PYTHONPATH"}
     container["env"] = [entry for entry in container["env"] if entry["name"] in kept]
     container["volumeMounts"].append({"mountPath": "/dev/shm", "name": "shared-memory"})  # noqa: S108
     if kind == "tpu":

@@ -18,10 +18,11 @@ hardware.
 import copy
 
 from gke_inference.manifests import Manifest, manifest
-from workloads.engine.spec import PORT
-from workloads.engine.vllm import COMMAND
+from workloads.engine.commands import arguments, program
+from workloads.engine.spec import PORT, Serving
 from workloads.hardware import Hardware
-from workloads.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod, drain
+from workloads.launch import command
+from workloads.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod
 
 WORKER_LABEL = "gke-inference/worker-of"
 GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
@@ -32,7 +33,7 @@ _RAY_PORT = 6379
 _CHECK_SECONDS = 15
 _LEADER = f'"http://" + os.environ["LWS_LEADER_ADDRESS"] + ":{PORT}"'
 
-RAY_LEADER = f"""\
+RAY_HEAD = f"""\
 set -eu
 ray start --head --port={_RAY_PORT} --disable-usage-stats
 python3 - <<'END'
@@ -41,9 +42,8 @@ ray.init(address="auto")
 while sum(node["Alive"] for node in ray.nodes()) < int(os.environ["LWS_GROUP_SIZE"]):
     time.sleep(2)
 END
-exec {" ".join(COMMAND)} "$@"
 """
-"""Starts Ray's head, waits until every host has joined, and becomes the server."""
+"""Starts Ray's head and waits until every host has joined."""
 
 RAY_WORKER = f"""\
 set -eu
@@ -51,6 +51,20 @@ until ray health-check --address "$LWS_LEADER_ADDRESS:{_RAY_PORT}" >/dev/null 2>
 exec ray start --address="$LWS_LEADER_ADDRESS:{_RAY_PORT}" --block
 """
 """Joins the leader's Ray and ends when that ends."""
+
+DRAIN = """\
+import os, sys, time, urllib.request
+time.sleep({settle})
+end = time.monotonic() + {longest}
+busy = ("vllm:num_requests_running", "vllm:num_requests_waiting{{")
+while time.monotonic() < end:
+    with urllib.request.urlopen({metrics}, timeout=5) as answer:
+        lines = answer.read().decode().splitlines()
+    if not sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(busy)):
+        sys.exit()
+    time.sleep(1)
+"""
+"""Keeps a worker, whose loss would end the group, until its leader has no request left."""
 
 _LEADER_CHECK = f"""\
 import os, urllib.request
@@ -64,7 +78,7 @@ def group_of(
     pod: Pod,
     node: Hardware,
     server: Manifest,
-    spanning: str,
+    serving: Serving,
     *,
     replicas: int,
     updates: Manifest,
@@ -77,15 +91,15 @@ def group_of(
         pod: what all pods of the model have in common.
         node: hardware of one host, and how many there are.
         server: pod template of a server on one host, with the arguments of the whole group.
-        spanning: `engine` or `ray`.
+        serving: what the group serves.
         replicas: groups at the start.
         updates: `maxSurge` and `maxUnavailable`.
     """
     leader = copy.deepcopy(server)
-    _speak(leader["spec"]["containers"][0], node, spanning)
+    _speak(leader["spec"]["containers"][0], serving)
     if node.kind == "gpu":
         leader["spec"]["affinity"] = _near_its_group(pod, node)
-    worker = _worker(pod, node, leader, spanning)
+    worker = _worker(pod, leader, serving)
     annotations = {"pulumi.com/skipAwait": "true"}
     if node.kind == "tpu":
         annotations[EXCLUSIVE] = _NODE_POOL
@@ -119,30 +133,31 @@ def group_pods_labels(pod: Pod) -> dict[str, str]:
     return {"app.kubernetes.io/component": "model-server", "app.kubernetes.io/name": pod.model}
 
 
-def _speak(container: Manifest, node: Hardware, spanning: str) -> None:
-    """Gives a container the command and environment of its group's way to span hosts."""
+def _speak(container: Manifest, serving: Serving) -> None:
+    """Gives a leader the command and environment of its group's way to span hosts."""
     container["env"].append(
         {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     )
-    if spanning == "ray":
-        if node.kind == "tpu":
+    if serving.spanning == "ray":
+        if serving.kind == "tpu":
             container["env"].append({"name": "TPU_MULTIHOST_BACKEND", "value": "ray"})
-        container["command"] = ["bash", "-c", RAY_LEADER, "engine"]
-        return
-    # Only `vllm serve` knows workers without an API, and it takes the model as its first word.
-    source, *rest = container["args"]
-    container["command"] = ["vllm", "serve"]
-    container["args"] = [source.removeprefix("--model="), *rest]
+        serve = f'exec {" ".join(command(serving))} "$@"\n'
+        container["command"] = ["bash", "-c", RAY_HEAD + serve, "engine"]
 
 
-def _worker(pod: Pod, node: Hardware, leader: Manifest, spanning: str) -> Manifest:
+def _worker(pod: Pod, leader: Manifest, serving: Serving) -> Manifest:
     template = copy.deepcopy(leader)
     labels = template["metadata"]["labels"]
     del labels[MODEL_LABEL]
     labels[WORKER_LABEL] = pod.model
     template["spec"].pop("topologySpreadConstraints", None)
     container = template["spec"]["containers"][0]
-    container["lifecycle"] = drain(pod, f'{_LEADER} + "/metrics"')
+    drain = DRAIN.format(
+        longest=pod.longest_request_seconds,
+        metrics=f'{_LEADER} + "/metrics"',
+        settle=pod.settle_seconds,
+    )
+    container["lifecycle"] = {"preStop": {"exec": {"command": ["python3", "-c", drain]}}}
     for name in ("livenessProbe", "ports"):
         container.pop(name)
     # Ready with its leader, and given as long to start: LeaderWorkerSet counts whole groups.
@@ -153,11 +168,12 @@ def _worker(pod: Pod, node: Hardware, leader: Manifest, spanning: str) -> Manife
         "failureThreshold": STARTUP_MINUTES * 60 // _CHECK_SECONDS,
         "periodSeconds": _CHECK_SECONDS,
     }
-    if spanning == "ray":
+    if serving.spanning == "ray":
         container["command"] = ["bash", "-c", RAY_WORKER]
         del container["args"]
-    else:
-        container["args"].append("--headless")
+    else:  # it has no API: there is nothing for a launcher to ask
+        container["command"] = list(program(serving.engine))
+        container["args"] = [*arguments(serving), "--headless"]
     return template
 
 

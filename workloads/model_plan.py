@@ -14,11 +14,12 @@ from planner.memory import check_fit, weights_gib
 from workloads.disaggregation import ROLES, unfit
 from workloads.dual_container import dual_container_pod
 from workloads.engine.commands import arguments
-from workloads.engine.spec import Serving
+from workloads.engine.spec import Serving, Spec
 from workloads.engine_rules import refused, wanted_of
 from workloads.groups import group_of, group_pods_labels
 from workloads.hardware import Hardware, hardware
 from workloads.invariants import broken, broken_group
+from workloads.launch import annotations, config_map, spec_of, volume
 from workloads.live_adapters import LOADER, RANKS, LiveAdapters, with_live
 from workloads.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from workloads.serving import draft_of, is_streamed, serving_of, within
@@ -53,6 +54,16 @@ class ModelPlan:
     def arguments(self) -> dict[str, list[str]]:
         """The engine's command line behind its program, by kind of hardware."""
         return {kind: arguments(serving) for kind, serving in self.serving.items()}
+
+    @property
+    def spec(self) -> Spec:
+        """What the launchers are told."""
+        return spec_of(self.model, self.serving, self.pod.longest_request_seconds)
+
+    @property
+    def config(self) -> str:
+        """Name of the ConfigMap with the launcher and its spec."""
+        return f"{self.model}-{self.pod.role}-engine" if self.pod.role else f"{self.model}-engine"
 
     @property
     def deployments(self) -> dict[str, str]:
@@ -142,7 +153,9 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         replicas=_replicas(args, form, list(nodes)),
         served_names=(served, *adapters),
         serving={
-            kind: serving_of(args, nodes[kind], files[kind], served, task, spanning.get(kind), live)
+            kind: serving_of(
+                args, nodes[kind], files[kind], served, task, spanning.get(kind), live, size_gib
+            )
             for kind in nodes
         },
         spanning=spanning,
@@ -156,7 +169,9 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
         ValueError: A finished pod template breaks an invariant.
     """
     if plan.form == "dual-container":
-        template = dual_container_pod(plan.pod, plan.nodes, plan.files, plan.arguments)
+        template = _launched(
+            plan, dual_container_pod(plan.pod, plan.nodes, plan.files, plan.serving)
+        )
         for kind, container in zip(sorted(plan.nodes), _engines(template), strict=True):
             _refuse_broken(container, plan.nodes[kind])
         return {"any": _deployment(plan, "any", template)}
@@ -165,11 +180,23 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
         if node.is_group:
             made[kind] = _group(plan, kind)
             continue
-        template = engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind])
+        template = _launched(plan, engine_pod(plan.pod, node, plan.files[kind], plan.serving[kind]))
         for container in _engines(template):
             _refuse_broken(container, node)
         made[kind] = _deployment(plan, kind, template)
     return made
+
+
+def _launched(plan: ModelPlan, template: Manifest) -> Manifest:
+    """Returns a pod template with the launcher's files, restarted when they change."""
+    template["metadata"]["annotations"] |= annotations(plan.spec)
+    template["spec"]["volumes"].append(volume(plan.config))
+    return template
+
+
+def launcher_config(plan: ModelPlan) -> Manifest:
+    """Returns the ConfigMap with the launcher and what it is told."""
+    return config_map(plan.config, plan.namespace, plan.spec)
 
 
 def disruption_budget(plan: ModelPlan) -> Manifest:
@@ -208,8 +235,8 @@ def _group(plan: ModelPlan, kind: str) -> Manifest:
         plan.namespace,
         plan.pod,
         node,
-        engine_pod(plan.pod, node, plan.files[kind], plan.arguments[kind]),
-        plan.spanning[kind],
+        _launched(plan, engine_pod(plan.pod, node, plan.files[kind], plan.serving[kind])),
+        plan.serving[kind],
         replicas=plan.replicas[kind],
         updates={"maxSurge": surge, "maxUnavailable": unavailable},
     )

@@ -7,7 +7,13 @@ import pulumi
 from gke_inference.manifests import register
 from gke_inference.rungs import RungArgs, checked_input
 from workloads.engine.spec import PORT
-from workloads.model_plan import ModelPlan, deployments, disruption_budget, model_plan
+from workloads.model_plan import (
+    ModelPlan,
+    deployments,
+    disruption_budget,
+    launcher_config,
+    model_plan,
+)
 
 
 class LiveAdaptersArgs(TypedDict):
@@ -138,9 +144,13 @@ class ModelServer(pulumi.ComponentResource):
         plan = _checked(args)
         # The autoscaler owns the number of replicas once the Deployment exists.
         scaled = pulumi.ResourceOptions(parent=self, ignore_changes=["spec.replicas"])
-        for kind, deployment in _built(plan).items():
-            register(f"{name}-{kind}", deployment, scaled)
-        register(f"{name}-budget", disruption_budget(plan), pulumi.ResourceOptions(parent=self))
+        built = _built(plan)
+        own = pulumi.ResourceOptions(parent=self)
+        config = register(f"{name}-launcher", launcher_config(plan), own)
+        behind = pulumi.ResourceOptions.merge(scaled, pulumi.ResourceOptions(depends_on=[config]))
+        for kind, deployment in built.items():
+            register(f"{name}-{kind}", deployment, behind)
+        register(f"{name}-budget", disruption_budget(plan), own)
         self.deployments = plan.deployments
         self.labels = plan.pod.labels
         self.placements = plan.placements

@@ -1,17 +1,18 @@
 """The pod of a model server, as a pure function of its hardware, files and engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gke_inference.accelerators import catalogue_taints
+from gke_inference.engines import engine
 from gke_inference.manifests import Manifest
 from gke_inference.versions import image
 from workloads.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from workloads.disaggregation import environment as transfer_environment
 from workloads.disaggregation import port as engine_port
-from workloads.engine.spec import PORT
-from workloads.engine.vllm import COMMAND
+from workloads.engine.spec import Serving
 from workloads.hardware import Hardware
+from workloads.launch import HEALTH_PORT, started
 from workloads.live_adapters import LiveAdapters, loader_container
 from workloads.weights import Storage
 
@@ -30,20 +31,6 @@ _HOME = "/home/engine"
 DRIVER_ENVIRONMENT = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}
 """Where GKE mounts the NVIDIA driver; not every image looks there (accelerated-platforms
 online-inference-gpu sets it too)."""
-
-DRAIN = """\
-import os, sys, time, urllib.request
-time.sleep({settle})
-end = time.monotonic() + {longest}
-busy = ("vllm:num_requests_running", "vllm:num_requests_waiting{{")
-while time.monotonic() < end:
-    with urllib.request.urlopen({metrics}, timeout=5) as answer:
-        lines = answer.read().decode().splitlines()
-    if not sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(busy)):
-        sys.exit()
-    time.sleep(1)
-"""
-"""Waits until the load balancer has let go and no request is left, at most the longest request."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +66,14 @@ class Pod:
         return SETTLE_SECONDS if self.role == "decode" else _SETTLE_SECONDS
 
 
-def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Manifest:
+def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Manifest:
     """Returns the pod template of a server on one kind of hardware.
 
     It asks for every chip of its node, so no second pod fits on it.
     """
-    container = engine_container(pod, node.kind, files, args)
+    container = engine_container(pod, files, serving)
+    # only vLLM's metrics name adapters, and only vLLM's adapters are loaded from outside
+    is_alone = node.is_group or serving.engine != "vllm"
     amount = str(node.chips)
     container["resources"] = {
         "limits": {node.resource: amount},
@@ -98,7 +87,7 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, args: list[str]) -> Man
         },
         "spec": {
             **pod_head(pod, node.compute_class),
-            "containers": [container, *([] if node.is_group else beside(pod, container))],
+            "containers": [container, *([] if is_alone else beside(pod, container))],
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
             "securityContext": _pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
@@ -119,19 +108,21 @@ def beside(pod: Pod, engine: Manifest) -> list[Manifest]:
     return [loader_container(engine, pod.live, list(pod.names), given)]
 
 
-def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Manifest:
-    """Returns the engine's container without resources."""
+def engine_container(
+    pod: Pod, files: Storage, serving: Serving, options: Sequence[str] = ()
+) -> Manifest:
+    """Returns the engine's container without resources; `options` are more of the launcher's."""
+    kind = serving.kind
     environment = {**files.environment, **_environment(kind), **pod.environment}
-    return {
-        "args": args,
-        "command": list(COMMAND),
+    container: Manifest = {
         "env": [
             *({"name": key, "value": value} for key, value in sorted(environment.items())),
             *(transfer_environment() if pod.role else ()),
         ],
-        "image": image(f"vllm_{kind}").reference,
-        "lifecycle": drain(pod),
-        "name": "vllm",
+        "image": image(engine(serving.engine).hardware[kind].image).reference,
+        # SIGTERM comes once load balancers have let go; the launcher lets open requests finish.
+        "lifecycle": {"preStop": {"sleep": {"seconds": pod.settle_seconds}}},
+        "name": serving.engine,
         "ports": [
             {
                 "containerPort": engine_port(pod.role),
@@ -140,16 +131,18 @@ def engine_container(pod: Pod, kind: str, files: Storage, args: list[str]) -> Ma
         ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
-        **probes(engine_port(pod.role)),
+        **probes(),
     }
+    started(container, serving, options)
+    return container
 
 
-def probes(port: int = PORT) -> Manifest:
+def probes(port: int = HEALTH_PORT) -> Manifest:
     """Returns the three probes: starting may take half an hour, serving may not pause."""
-    check = {"httpGet": {"path": "/health", "port": port}}
+    check = {"httpGet": {"path": "/readyz", "port": port}}
     return {
         "livenessProbe": {
-            **check,
+            "httpGet": {"path": "/healthz", "port": port},
             "failureThreshold": 6,
             "periodSeconds": 10,
             "timeoutSeconds": 5,
@@ -266,13 +259,3 @@ def _scratch_mounts(kind: str) -> list[Manifest]:
     if kind == "gpu":
         mounts.append({"mountPath": _HOME, "name": "home"})
     return mounts
-
-
-def drain(pod: Pod, metrics: str | None = None) -> Manifest:
-    """Returns the preStop hook; `metrics` is a Python expression for the engine's page."""
-    program = DRAIN.format(
-        longest=pod.longest_request_seconds,
-        metrics=metrics or f'"http://127.0.0.1:{engine_port(pod.role)}/metrics"',
-        settle=pod.settle_seconds,
-    )
-    return {"preStop": {"exec": {"command": ["python3", "-c", program]}}}

@@ -22,6 +22,7 @@ def serving_of(
     task: str,
     spanning: str | None,
     live: LiveAdapters | None,
+    weights_gib: float,
 ) -> Serving:
     """Returns what the engine of one kind of hardware serves.
 
@@ -40,6 +41,7 @@ def serving_of(
         adapters=files.adapters,
         adapters_cached=room.cached,
         block_size=number("block_size"),
+        cache_folder=files.cache_folder,
         collector=COLLECTOR if "trace_percent" in args else None,
         context_tokens=within("context_tokens", args["context_tokens"], 1, 10_000_000),
         data_parallel=node.tensor_parallel // split,
@@ -54,12 +56,14 @@ def serving_of(
         port=engine_port(args.get("role")),
         prefix_caching=bool(args.get("prefix_caching", True)),
         quantization=args.get("quantization"),
+        read_ahead=files.is_cached,
         served_name=served,
         source=files.source,
         spanning=spanning,
         speculation=_speculation(args, files),
         task=task,
         tensor_parallel=split,
+        weights_bytes=int(weights_gib * 2**30),
     )
 
 

@@ -54,6 +54,10 @@ class Storage:
     mounts: list[Manifest]
     environment: dict[str, str]
     annotations: dict[str, str]
+    cache_folder: str | None = None
+    """Where compiled programs outlive the pod."""
+    is_cached: bool = False
+    """Whether the weights come through a mount with a file cache."""
     draft: str | None = None
     """Where the draft model of speculative decoding is, as `source`."""
 
@@ -120,19 +124,23 @@ def storage(
         )
         mounts.append({"mountPath": CLAIM, "name": "weights", "readOnly": True})
     environment: dict[str, str] = {}
+    cache_folder: str | None = None
     if kind == "tpu" and cache_bucket is not None:
         volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
         mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
         # Programs of one engine release are useless, and harmful, to another.
         release = engine_version("vllm_tpu")
         environment["VLLM_XLA_CACHE_PATH"] = f"{XLA_CACHE}/{model}/{release}"
+        cache_folder = environment["VLLM_XLA_CACHE_PATH"]
     if is_mounted:
         volumes.append(cache_volume(ceil(weights_gib * _CACHE_SHARE) + 1))
     return Storage(
         adapters={name: entry.mounted for name, entry in adapters.items()},
         annotations=dict(POD_ANNOTATIONS) if _has_bucket(volumes) else {},
         draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
+        cache_folder=cache_folder,
         environment=environment,
+        is_cached=is_mounted,
         mounts=mounts,
         source=_source(is_mounted, claim, weights),
         volumes=volumes,

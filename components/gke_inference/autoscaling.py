@@ -4,13 +4,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from .engine_metrics import (
-    KV_CACHE_USE,
-    QUEUE_LENGTH,
-    RUNNING,
-    UNPLACED_REPLICAS,
-    cloud_monitoring_name,
-)
+from .engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
+from .engines import engine, engine_names, series
 from .inputs import camel, one_of, under, whole
 from .manifests import Manifest, labels_for, manifest, register
 from .versions import api
@@ -38,6 +33,8 @@ class AutoscalingArgs(TypedDict):
     cluster_name: NotRequired[str]
     """Cluster of the target, needed with `fills_unplaced`: Cloud Monitoring holds the series of
     every cluster of the project, and another region's stock-out is none of this one's."""
+    engine: NotRequired[str]
+    """Engine of the target, which says what its metrics are called. Default `vllm`."""
     fills_unplaced: NotRequired[bool]
     """Whether the target also gets one replica for each one that the other Deployment of a pair
     has no node for. Default false."""
@@ -53,7 +50,8 @@ class AutoscalingArgs(TypedDict):
     scale_in_every_seconds: NotRequired[int]
     """Seconds between two replicas that go, 1 to 1800. Default 120."""
     signals: NotRequired[list[str]]
-    """What the replicas follow, of `queue` and `kv-cache`. Default both; of a model whose prompts
+    """What the replicas follow, of `queue` and `kv-cache`. Default both, or the queue where the
+    engine does not say how full its KV cache is; of a model whose prompts
     are computed apart, prefill follows its queue and decode its KV cache."""
     target_kind: NotRequired[str]
     """`Deployment` (default) or `LeaderWorkerSet`."""
@@ -84,15 +82,15 @@ def autoscaler(args: AutoscalingArgs) -> Manifest:
     """Returns the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
     kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
-    signals = {
-        "queue": _per_pod(QUEUE_LENGTH, str(int(args.get("queue_depth", 5)))),
-        "kv-cache": _per_pod(KV_CACHE_USE, f"{kv_cache_thousandths}m"),
-    }
+    names = engine(args.get("engine", "vllm")).metrics
+    signals = {"queue": _per_pod(names.queue, str(int(args.get("queue_depth", 5))))}
+    if names.kv_cache is not None:
+        signals["kv-cache"] = _per_pod(names.kv_cache, f"{kv_cache_thousandths}m")
     followed = args.get("signals", _SIGNALS)
     metrics = [metric for signal, metric in signals.items() if signal in followed]
     running = args.get("running_requests")
     if running is not None:
-        metrics.append(_per_pod(RUNNING, str(int(running))))
+        metrics.append(_per_pod(names.running, str(int(running))))
     if args.get("fills_unplaced", False):
         metrics.insert(0, _unplaced(args))
     return manifest(
@@ -136,9 +134,14 @@ def _behavior(scale_in_delay_seconds: int, scale_in_every_seconds: int) -> Manif
 
 
 def _per_pod(metric: str, average: str) -> Manifest:
+    name, labels = series(metric)
+    asked: Manifest = {"name": cloud_monitoring_name(name)}
+    if labels:
+        chosen = {f"metric.labels.{label}": value for label, value in labels.items()}
+        asked["selector"] = {"matchLabels": chosen}
     return {
         "pods": {
-            "metric": {"name": cloud_monitoring_name(metric)},
+            "metric": asked,
             "target": {"averageValue": average, "type": "AverageValue"},
         },
         "type": "Pods",
@@ -186,6 +189,14 @@ def _check(args: AutoscalingArgs) -> None:
         raise pulumi.InputPropertyError(
             "signals", f"must have one or both of {', '.join(_SIGNALS)}, got {signals}"
         )
+    one_of(args, "engine", engine_names(), "vllm")
+    if "kv-cache" in args.get("signals", ()):
+        metrics = engine(args.get("engine", "vllm")).metrics
+        if metrics.kv_cache is None:
+            word = args.get("engine", "vllm")
+            raise pulumi.InputPropertyError(
+                "signals", f"must be queue with engine {word!r}, which has no KV cache metric"
+            )
     one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
     whole(args, "kv_cache_percent", 80, least=10, most=95)
     whole(args, "queue_depth", 5, least=1, most=10_000)

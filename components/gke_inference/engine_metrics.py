@@ -1,37 +1,24 @@
-"""Names of the engine metrics that routing, scaling and alerts use, once.
+"""Names of vLLM's metrics, as dashboards and alerts use them, and of those recorded here.
 
 vLLM 0.32 on GPU and TPU exports all of them; `vllm:gpu_cache_usage_perc` of older guides is gone.
 """
 
-CACHE_INFO = "vllm:cache_config_info"
-KV_CACHE_USE = "vllm:kv_cache_usage_perc"
-LORA_INFO = "vllm:lora_requests_info"
+from .engines import engine
+
+_VLLM = engine("vllm").metrics
+CACHE_INFO = str(_VLLM.cache_info)
+KV_CACHE_USE = str(_VLLM.kv_cache)
+LORA_INFO = str(_VLLM.adapters)
 PREEMPTIONS = "vllm:num_preemptions_total"
-QUEUE_LENGTH = "vllm:num_requests_waiting"
-RUNNING = "vllm:num_requests_running"
+QUEUE_LENGTH = _VLLM.queue
+RUNNING = _VLLM.running
 TIME_TO_FIRST_TOKEN = "vllm:time_to_first_token_seconds"  # noqa: S105 (a histogram, no secret)
 
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
 """Recorded here: replicas of a Deployment that no node could be found for."""
 
-SCRAPED = (
-    CACHE_INFO,
-    KV_CACHE_USE,
-    LORA_INFO,
-    PREEMPTIONS,
-    QUEUE_LENGTH,
-    RUNNING,
-    "vllm:e2e_request_latency_seconds_(bucket|count|sum)",
-    "vllm:generation_tokens_total",
-    "vllm:inter_token_latency_seconds_(bucket|count|sum)",
-    "vllm:prefix_cache_hits_total",
-    "vllm:prefix_cache_queries_total",
-    "vllm:prompt_tokens_total",
-    "vllm:request_success_total",
-    "vllm:request_time_per_output_token_seconds_(bucket|count|sum)",
-    f"{TIME_TO_FIRST_TOKEN}_(bucket|count|sum)",
-)
-"""Patterns of what is stored. Managed Prometheus bills every sample, an engine exports hundreds."""
+SCRAPED = _VLLM.stored
+"""Patterns of what is stored of vLLM."""
 
 
 def cloud_monitoring_name(metric: str) -> str:

@@ -25,12 +25,28 @@ class Metrics:
     running: str
     """Requests in the batch."""
     source: str
+    scraped: tuple[str, ...]
+    """Patterns of what else is stored; names of histograms with their suffixes."""
     kv_cache: str | None = None
     """Use of the KV cache, 0 to 1; `None` where the engine does not say."""
     adapters: str | None = None
     """Adapters of requests; `None` where the engine does not say."""
     cache_info: str | None = None
     """Block size and blocks of the KV cache; `None` where the engine does not say."""
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """Patterns of all that is stored; Managed Prometheus bills every sample."""
+        named = (self.cache_info, self.kv_cache, self.adapters, self.queue, self.running)
+        names = dict.fromkeys(series(name)[0] for name in named if name is not None)
+        return (*names, *self.scraped)
+
+
+def series(metric: str) -> tuple[str, dict[str, str]]:
+    """Returns name and labels of a metric that is written `name{label=value}`."""
+    name, _, labels = metric.rstrip("}").partition("{")
+    pairs = (pair.partition("=") for pair in labels.split(",") if pair)
+    return name, {label: value for label, _, value in pairs}
 
 
 @dataclass(frozen=True)
@@ -135,12 +151,16 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
     return EngineFacts(
         hardware=hardware,
         health_path=entry["health_path"],
-        metrics=Metrics(**entry["metrics"]),
+        metrics=_metrics(entry["metrics"]),
         name=name,
         narrower=narrower,
         status=entry["status"],
         title=entry["title"],
     )
+
+
+def _metrics(entry: dict[str, Any]) -> Metrics:
+    return replace(Metrics(**entry), scraped=tuple(entry["scraped"]))
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:

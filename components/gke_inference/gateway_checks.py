@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from .engines import engine_names
 from .gateway_canary import STABLE
 from .gateway_routes import RoutedCanary, RoutedModel
 
@@ -59,6 +60,7 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
 def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     task = args.get("task", "generate")
     _one_of(f"{where}.task", task, _TASKS)
+    _one_of(f"{where}.engine", args.get("engine", "vllm"), engine_names())
     _named(f"{where}.poolName", args["pool_name"])
     _within(f"{where}.targetPort", int(args["target_port"]), 1, 65_535)
     _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, _MAX_TIMEOUT_SECONDS)
@@ -73,6 +75,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     model = RoutedModel(
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
+        engine=args.get("engine", "vllm"),
         has_live_adapters=bool(args.get("has_live_adapters", False)),
         is_picked=task == "generate",
         model_name=args["model_name"],

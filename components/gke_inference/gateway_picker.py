@@ -8,7 +8,7 @@ request to the best. Flags, ports, RBAC and plugin names: gateway-api-inference-
 
 import yaml
 
-from .engine_metrics import CACHE_INFO, KV_CACHE_USE, LORA_INFO, QUEUE_LENGTH
+from .engines import Metrics, engine
 from .gateway_picker_roles import PICKER_IMAGE, roles_config
 from .manifests import (
     HARDENED_CONTAINER,
@@ -47,20 +47,23 @@ _ADAPTER_WEIGHTS = {
 }
 
 
-def picker_config(*, has_adapters: bool) -> str:
-    """Returns the EndpointPickerConfig as YAML.
+def picker_config(*, has_adapters: bool, metrics: Metrics | None = None) -> str:
+    """Returns the EndpointPickerConfig as YAML, with scorers of what the engine's metrics tell.
 
     The prefix scorer tunes itself: it takes block size and cache size from the engine's
     `vllm:cache_config_info`, so the two can never disagree; the numbers below only hold until
-    the first scrape (64 characters = 16 tokens of 4 characters).
+    the first scrape (64 characters = 16 tokens of 4 characters), or for good with another engine.
     """
-    weights = _ADAPTER_WEIGHTS if has_adapters else _WEIGHTS
+    names = metrics or engine("vllm").metrics
+    weights = dict(_ADAPTER_WEIGHTS if has_adapters and names.adapters is not None else _WEIGHTS)
+    if names.kv_cache is None:
+        del weights["kv-cache-utilization-scorer"]
     plugins: list[Manifest] = []
     for name in weights:
         plugin: Manifest = {"type": name}
         if name == "prefix-cache-scorer":
             plugin["parameters"] = {
-                "autoTune": True,
+                "autoTune": names.cache_info is not None,
                 "blockSize": 64,
                 "lruCapacityPerServer": 31250,
                 "maxPrefixBlocksToMatch": 256,
@@ -87,6 +90,7 @@ def picker_objects(
     has_adapters: bool,
     replicas: int,
     threshold_tokens: int | None = None,
+    metrics: Metrics | None = None,
 ) -> list[Manifest]:
     """Returns ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
 
@@ -95,7 +99,7 @@ def picker_objects(
     With `threshold_tokens` it is llm-d's picker, for a pool of prefill and decode replicas.
     """
     labels = labels_for(name, COMPONENT)
-    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters)}
+    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters, metrics=metrics)}
     picker = "endpoint_picker"
     if threshold_tokens is not None:
         files, picker = {CONFIG_FILE: roles_config(threshold_tokens)}, PICKER_IMAGE
@@ -109,7 +113,14 @@ def picker_objects(
             name,
             namespace,
             COMPONENT,
-            _pod(name, namespace, pool, picker, is_highly_available=is_highly_available),
+            _pod(
+                name,
+                namespace,
+                pool,
+                picker,
+                metrics or engine("vllm").metrics,
+                is_highly_available=is_highly_available,
+            ),
             replicas,
             annotations={"pulumi.com/skipAwait": "true"} if is_highly_available else None,
             files=files,
@@ -133,8 +144,10 @@ def _scraping(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
     )
 
 
-def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list[str]:
-    """Returns the picker's command line.
+def picker_args(
+    namespace: str, pool: str, metrics: Metrics, *, is_highly_available: bool
+) -> list[str]:
+    """Returns the picker's command line; a metric that the engine has not got is the empty name.
 
     `--kv-cache-usage-percentage-metric` is not optional: v1.2.0 still asks for the name that vLLM
     removed (`vllm:gpu_cache_usage_perc`). Its metrics carry no prompt and no secret, so they need
@@ -145,10 +158,10 @@ def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list
         ("--pool-namespace", namespace),
         ("--pool-group", api("inference_pool").group),
         ("--config-file", f"/config/{CONFIG_FILE}"),
-        ("--total-queued-requests-metric", QUEUE_LENGTH),
-        ("--kv-cache-usage-percentage-metric", KV_CACHE_USE),
-        ("--lora-info-metric", LORA_INFO),
-        ("--cache-info-metric", CACHE_INFO),
+        ("--total-queued-requests-metric", metrics.queue),
+        ("--kv-cache-usage-percentage-metric", metrics.kv_cache or ""),
+        ("--lora-info-metric", metrics.adapters or ""),
+        ("--cache-info-metric", metrics.cache_info or ""),
         ("--zap-encoder", "json"),
         ("-v", "1"),
     ]
@@ -160,7 +173,13 @@ def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list
 
 
 def _pod(
-    name: str, namespace: str, pool: str, picker: str, *, is_highly_available: bool
+    name: str,
+    namespace: str,
+    pool: str,
+    picker: str,
+    metrics: Metrics,
+    *,
+    is_highly_available: bool,
 ) -> Manifest:
     liveness, readiness = ("inference-extension", "inference-extension")
     if is_highly_available:
@@ -168,7 +187,9 @@ def _pod(
     return {
         "containers": [
             {
-                "args": picker_args(namespace, pool, is_highly_available=is_highly_available),
+                "args": picker_args(
+                    namespace, pool, metrics, is_highly_available=is_highly_available
+                ),
                 "env": [
                     _field("NAMESPACE", "metadata.namespace"),
                     _field("POD_NAME", "metadata.name"),

@@ -47,6 +47,7 @@ class RoutedModel:
     priority: int = 10
     is_picked: bool = True
     canary: RoutedCanary | None = None
+    engine: str = "vllm"
     threshold_tokens: int | None = None
     """Of a pool with prefill and decode replicas."""
     has_live_adapters: bool = False

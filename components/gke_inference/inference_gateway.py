@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import compute
 
 from . import gateway_canary, gateway_catalogue, gateway_routes
+from .engines import engine
 from .gateway_catalogue import catalogue_objects
 from .gateway_checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
 from .gateway_definitions import definitions
@@ -48,6 +49,8 @@ class RoutedModelArgs(TypedDict):
     """LoRA adapters clients may name instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
     """A second version that takes a share of the requests for the model and its adapters."""
+    engine: NotRequired[str]
+    """Engine of its pods, which says what their metrics are called. Default `vllm`."""
     has_live_adapters: NotRequired[bool]
     """Whether adapters come while it serves. Then only the paths of prompts are routed, and the
     header `X-Gateway-Base-Model-Name` sends an adapter's name to its model. Not with a canary."""
@@ -59,8 +62,8 @@ class RoutedModelArgs(TypedDict):
     priority: NotRequired[int]
     """Priority of the objective `POOL-interactive`, 0 or more. Default 10; `POOL-batch` has -1."""
     task: NotRequired[str]
-    """`generate` (default) or `embed`. The picker cannot read embedding requests, so those are
-    spread over the replicas by the load balancer."""
+    """`generate` (default), `embed` or `image`. The picker reads requests of the first only, so the
+    others are spread over the replicas by the load balancer."""
 
 
 class InferenceGatewayArgs(TypedDict):
@@ -243,6 +246,7 @@ class InferenceGateway(pulumi.ComponentResource):
                 has_adapters=bool(model.adapters) or model.has_live_adapters,
                 replicas=int(args.get("picker_replicas", 1)),
                 threshold_tokens=model.threshold_tokens,
+                metrics=engine(model.engine).metrics,
             ):
                 register(f"{name}-picker-{_role(obj)}", obj, after_pool)
         for obj in gateway_routes.objectives(model, namespace):
@@ -251,7 +255,7 @@ class InferenceGateway(pulumi.ComponentResource):
             model.pool_name,
             namespace,
             model.backend,
-            health_path="/health",
+            health_path=engine(model.engine).health_path,
             port=model.target_port,
             timeout_seconds=model.timeout_seconds,
         ):

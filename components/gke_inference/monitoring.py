@@ -4,8 +4,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from .engine_metrics import SCRAPED
-from .inputs import under, whole
+from .engines import engine, engine_names
+from .inputs import one_of, under, whole
 from .manifests import Manifest, labels_for, manifest, register
 from .monitoring_rules import recording_rules
 from .promql import ROLE
@@ -22,6 +22,8 @@ class MonitoringArgs(TypedDict):
     """Namespace of the model's pods. Rules see only series of their own namespace."""
     selector: dict[str, str]
     """Labels of the pods to scrape."""
+    engine: NotRequired[str]
+    """Engine of the pods, which says what is worth storing. Default `vllm`."""
     filled_deployment: NotRequired[str]
     """Deployment whose Pending pods another one fills in for: the TPU one of a pair."""
     groups: NotRequired[list[str]]
@@ -63,6 +65,7 @@ class Monitoring(pulumi.ComponentResource):
 
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
     """Returns the PodMonitoring of the model's engines."""
+    metrics = engine(args.get("engine", "vllm")).metrics
     labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
     if "role_label" in args:
         labels["fromPod"] = [{"from": args["role_label"], "to": ROLE}]
@@ -78,11 +81,11 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
                     "metricRelabeling": [
                         {
                             "action": "keep",
-                            "regex": "|".join(SCRAPED),
+                            "regex": "|".join(metrics.stored),
                             "sourceLabels": ["__name__"],
                         }
                     ],
-                    "path": "/metrics",
+                    "path": metrics.path,
                     "port": int(args.get("target_port", 8000)),
                 }
             ],
@@ -117,6 +120,7 @@ def rules(args: MonitoringArgs) -> Manifest:
 
 
 def _check(args: MonitoringArgs) -> None:
+    one_of(args, "engine", engine_names(), "vllm")
     whole(args, "interval_seconds", 15, least=5, most=300)
     whole(args, "target_port", 8000, least=1, most=65_535)
     if not args["selector"]:

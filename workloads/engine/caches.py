@@ -5,14 +5,14 @@ from itertools import islice
 from pathlib import Path
 
 from . import hardware
-from .spec import Serving, Spec
+from .spec import Serving
 
 _MOST = 10_000  # a folder of a bucket is listed over the network
 
 
-def environment(spec: Spec, serving: Serving) -> "dict[str, str]":
+def environment(serving: Serving) -> "dict[str, str]":
     """Return the variables that make an engine keep what it compiles; the pod's own come first."""
-    folder = spec.cache_folder
+    folder = serving.cache_folder
     if folder is None:
         return {}
     if serving.kind == "tpu":
@@ -32,11 +32,11 @@ def environment(spec: Spec, serving: Serving) -> "dict[str, str]":
     return {name: value for name, value in names.items() if name not in os.environ}
 
 
-def entries(spec: Spec) -> "int | None":
+def entries(serving: Serving) -> "int | None":
     """Return how many programs are kept, at most 10,000; None where nothing is."""
-    if spec.cache_folder is None:
+    if serving.cache_folder is None:
         return None
-    folder = hardware.root() / spec.cache_folder.lstrip("/")
+    folder = hardware.root() / serving.cache_folder.lstrip("/")
     return sum(1 for _ in islice(_files(folder), _MOST))
 
 

@@ -21,17 +21,19 @@ def say(severity: str, message: str, **fields: Any) -> None:
     _write({"severity": severity, "message": message, "logger": "launcher", **fields})
 
 
-def pass_on(line: str) -> None:
-    """Write a line of the engine: one that is JSON already stays as it is."""
+def pass_on(line: str) -> str:
+    """Write a line of the engine, and return its message; one that is JSON stays as it is."""
     if line.startswith("{"):
         try:
             content = json.loads(line)
         except ValueError:
             content = None
         if isinstance(content, dict) and "message" in content:
-            _write(cast("dict[str, Any]", content))
-            return
+            entry = cast("dict[str, Any]", content)
+            _write(entry)
+            return str(entry["message"])
     _write({"severity": severity_of(line), "message": line, "logger": "engine"})
+    return line
 
 
 def severity_of(line: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import caches, commands, hardware, health, metadata, stages, tgi, weights
 from .drain import open_requests
 from .log import say
-from .process import Engine, reap
+from .process import Engine, expand, reap
 from .spec import Serving, Spec, SpecError, read
 
 SPOT_NOTICE_SECONDS = 15.0
@@ -35,10 +35,23 @@ class Launcher:
         asked: kind of hardware that the pod is for; None: whatever is here.
         may_sleep: whether absent hardware is right, as for one of two containers of a pod.
         address: where the engine answers and the launcher listens.
+        command: of the engine, where the pod says it; empty: what the spec says.
+        may_wait: whether weights are waited for.
     """
 
-    def __init__(self, spec: Spec, asked: "str | None", *, may_sleep: bool, address: str) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        asked: "str | None",
+        *,
+        may_sleep: bool,
+        address: str,
+        command: Sequence[str] = (),
+        may_wait: bool = True,
+    ) -> None:
         self._spec = spec
+        self._command = list(command)
+        self._may_wait = may_wait
         self._asked = asked
         self._may_sleep = may_sleep
         self._url = f"http://{address}"
@@ -63,7 +76,8 @@ class Launcher:
                 return self._sleep()
             self._port = serving.port
             self.state.enter("weights")
-            weights.wait(serving, self._spec.weights_wait_seconds, self._stop)
+            if self._may_wait:
+                weights.wait(serving, self._spec.weights_wait_seconds, self._stop)
             if self._stop.is_set():
                 say("INFO", "asked to end before the engine started")
                 return 0
@@ -107,13 +121,11 @@ class Launcher:
 
     def _serve(self, serving: Serving) -> int:
         self.state.facts |= {"engine": serving.engine, "model": self._spec.model}
-        command = commands.command(serving)
-        kept = caches.entries(self._spec)
+        command = self._agreed(serving)
+        kept = caches.entries(serving)
         self.state.enter("load", f"starting {serving.engine}", command=command)
         try:
-            engine = Engine(
-                command, _environment(self._spec, serving), self._heard(serving), self._wake
-            )
+            engine = Engine(command, _environment(serving), self._heard(serving), self._wake)
         except OSError as error:
             self.state.enter("broken", f"engine: {command[0]} cannot be started: {error}")
             return 1
@@ -122,7 +134,7 @@ class Launcher:
         if not self._start(engine):
             return self._crashed(engine)
         if not self._stop.is_set():
-            self.state.enter("serving", "", **_kept(kept, caches.entries(self._spec)))
+            self.state.enter("serving", "", **_kept(kept, caches.entries(serving)))
         while engine.code is None and not self._stop.is_set():
             self._changed.wait()
             self._changed.clear()
@@ -130,6 +142,14 @@ class Launcher:
         if engine.code is not None:
             return self._crashed(engine)
         return self._end(engine)
+
+    def _agreed(self, serving: Serving) -> "list[str]":
+        """Return the command of the pod, or of the spec; say so where both differ."""
+        made = [expand(word, os.environ) for word in commands.command(serving)]
+        if self._command and self._command != made:
+            other = [word for word in self._command if word not in made]
+            say("WARNING", "the pod's command is not the spec's; the pod's is taken", other=other)
+        return self._command or made
 
     def _start(self, engine: Engine) -> bool:
         """Wait for the first good answer; False where the engine ended before it."""
@@ -216,9 +236,9 @@ class _Heard:
             self._state.enter(stage)
 
 
-def _environment(spec: Spec, serving: Serving) -> "dict[str, str]":
+def _environment(serving: Serving) -> "dict[str, str]":
     own = tgi.environment(serving) if serving.engine == "tgi" else {}
-    return {**own, **caches.environment(spec, serving), **os.environ}
+    return {**own, **caches.environment(serving), **os.environ}
 
 
 def _kept(before: "int | None", after: "int | None") -> "dict[str, int]":
@@ -238,7 +258,14 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         if options.show:
             return _show(spec, options.hardware)
         address = os.environ.get("POD_IP", "127.0.0.1")
-        launcher = Launcher(spec, options.hardware, may_sleep=options.or_sleep, address=address)
+        launcher = Launcher(
+            spec,
+            options.hardware,
+            address=address,
+            command=options.command,
+            may_sleep=options.or_sleep,
+            may_wait=not options.no_wait,
+        )
         _listen(launcher)
         port = options.health_port or spec.health_port
         health.serve(launcher.state, address, port)
@@ -276,7 +303,9 @@ def _options(argv: "Sequence[str] | None") -> argparse.Namespace:
     parser.add_argument("--hardware", choices=("cpu", "gpu", "tpu"), help="kind that must be here")
     parser.add_argument("--or-sleep", action="store_true", help="sleep where it is not here")
     parser.add_argument("--health-port", type=int, help="port of /healthz, /readyz and /stage")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the weights")
     parser.add_argument("--show", action="store_true", help="print the engine's command, end")
+    parser.add_argument("command", nargs="*", help="the engine's command, behind --")
     return parser.parse_args(argv)
 
 

@@ -86,9 +86,9 @@ class Engine:
                 # a progress bar writes its states over each other: the last one is kept
                 line = raw.decode(errors="replace").rstrip("\r\n").rpartition("\r")[2]
                 if line.strip():
-                    self.last_lines.append(line)
-                    pass_on(line)
-                    self._heard(line)
+                    message = pass_on(line)
+                    self.last_lines.append(message)
+                    self._heard(message)
 
     def _watch(self, ended: "Callable[[], None]") -> None:
         self._process.wait()

@@ -78,6 +78,8 @@ class Serving:
     port: int = PORT
     kv_transfer: str | None = None
     """The whole flag of a prefill or decode replica."""
+    cache_folder: str | None = None
+    """Where compiled programs outlive the container."""
     weights_bytes: int = 0
     """About how much the weights are, to say how far loading is; 0: not known."""
     read_ahead: bool = False
@@ -104,8 +106,6 @@ class Spec:
     """How long the engine may take to end once it is idle."""
     weights_wait_seconds: int = 1800
     """How long weights may take to be there."""
-    cache_folder: str | None = None
-    """Where compiled programs outlive the container."""
     schema: int = SCHEMA
 
     def text(self) -> str:

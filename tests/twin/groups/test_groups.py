@@ -15,7 +15,7 @@ from gke_inference.rungs import RungArgs, check_rung
 from tests.twin.eventually import eventually
 from twin.gke.context import ClusterContext
 from twin.kube import Kube
-from workloads.model_plan import deployments, model_plan
+from workloads.model_plan import deployments, launcher_config, model_plan
 
 pytestmark = pytest.mark.needs_tools
 RUNG: RungArgs = {
@@ -64,7 +64,9 @@ def groups(kube: Kube) -> Kube:
         when_unsatisfiable="DoNotScaleUp",
     )
     kube.apply(large, manager="test")
-    kube.apply(deployments(plan())["tpu"], manager="test")
+    made = plan()
+    kube.apply(launcher_config(made), manager="test")
+    kube.apply(deployments(made)["tpu"], manager="test")
     ready(kube, 1)
     return kube
 

@@ -3,8 +3,9 @@
 import pytest
 
 from twin.gke.agent.groups import Leader, leader_of
-from workloads.groups import RAY_LEADER, RAY_WORKER
+from workloads.groups import RAY_HEAD, RAY_WORKER
 
+SERVE = 'exec python3 -m engine --spec=/s -- vllm serve "$@"\n'
 VARIABLES = {"LWS_LEADER_ADDRESS": "big-0.big-0.models", "LWS_WORKER_INDEX": "1"}
 
 
@@ -24,7 +25,7 @@ def test_a_headless_engine_is_a_worker():
 @pytest.mark.parametrize(
     "container",
     [
-        {"command": ["bash", "-c", RAY_LEADER, "engine"], "args": ["--model=m"]},
+        {"command": ["bash", "-c", RAY_HEAD + SERVE, "engine"], "args": ["--model=m"]},
         {"command": ["vllm", "serve"], "args": ["m", "--nnodes=2", "--node-rank=0"]},
         {"args": ["m"]},
     ],

@@ -29,7 +29,10 @@ def test_a_server_that_starts_is_healthy_and_not_ready_until_it_answers(launch):
 
 
 def test_the_engine_gets_the_command_line_that_the_platform_would_write(launch):
-    server = launch(more={"FAKE_ARGUMENTS": "arguments.json"}, cache_folder="/mnt/xla-cache")
+    server = launch(
+        more={"FAKE_ARGUMENTS": "arguments.json"},
+        serving={"tpu": serving("/models/m", cache_folder="/mnt/xla-cache")},
+    )
     server.until(lambda: server.get("/readyz")[0] == 200)
     given = json.loads((server.folder / "arguments.json").read_text())
     assert given["argv"][:3] == ["serve", "/models/m", "--served-model-name=m"]

@@ -57,9 +57,8 @@ def test_a_decoding_engine_stands_behind_a_native_sidecar_on_the_pools_port(reco
     assert "--secure-proxy=false" in sidecar["args"]
     engine = engine_of(decode)
     assert flag(engine, "--port") == "8200"
-    assert engine["readinessProbe"]["httpGet"]["port"] == 8200
     assert engine["ports"][0]["containerPort"] == 8200
-    assert "127.0.0.1:8200/metrics" in engine["lifecycle"]["preStop"]["exec"]["command"][-1]
+    assert engine["lifecycle"]["preStop"]["sleep"]["seconds"] == 45
 
 
 def test_a_prefilling_engine_has_the_pools_port_itself(recorder, halved):

@@ -17,7 +17,7 @@ TPU = replace(GPU, kind="tpu", source="/mnt/buckets/models/llama", tensor_parall
 def test_a_gpu_streams_its_weights_from_the_bucket():
     args = arguments(GPU)
     assert args == [
-        "--model=gs://models/llama",
+        "gs://models/llama",
         "--served-model-name=llama",
         "--port=8000",
         "--tensor-parallel-size=1",
@@ -36,7 +36,7 @@ def test_several_gpus_share_the_reading():
 
 def test_a_tpu_reads_a_mounted_folder():
     args = arguments(TPU)
-    assert "--model=/mnt/buckets/models/llama" in args
+    assert args[0] == "/mnt/buckets/models/llama"
     assert "--tensor-parallel-size=4" in args
     assert not any(arg.startswith("--load-format") for arg in args)
 

@@ -109,7 +109,8 @@ def test_on_gpu_each_host_is_a_stage_and_the_engine_spans_hosts_itself(on_nodes)
     leader, worker = map(container, templates(group))
     assert group["spec"]["leaderWorkerTemplate"]["size"] == 2
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology" not in group["metadata"]["annotations"]
-    assert leader["command"] == worker["command"] == ["vllm", "serve"]
+    assert leader["command"][:3] == ["python3", "-m", "engine"]
+    assert leader["command"][-3:] == ["--", *worker["command"]] == ["--", "vllm", "serve"]
     assert leader["args"][0] == "gs://acme-models/llama"
     for flag in (
         "--tensor-parallel-size=8",

@@ -4,9 +4,12 @@ import pulumi
 import pulumi_kubernetes as k8s
 import pytest
 
+from workloads.engine.commands import command
+from workloads.engine.spec import Spec, read
 from workloads.model_server import ModelServer
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 BUDGET = "kubernetes:policy/v1:PodDisruptionBudget"
 V6E_8: dict[str, Any] = {
     "accelerator": "tpu-v6e",
@@ -28,6 +31,10 @@ def build(recorder, args, opts=None) -> ModelServer:
 def deployments(recorder, args) -> dict[str, dict[str, Any]]:
     build(recorder, args)
     return {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(DEPLOYMENT)}
+
+
+def launcher_spec(recorder) -> Spec:
+    return read(recorder.one(CONFIG_MAP).inputs["data"]["spec.json"])
 
 
 def refused(recorder, args, message):
@@ -118,10 +125,9 @@ def test_a_server_lands_only_on_its_class_and_accepts_its_taints(recorder, args)
 def test_a_replica_finishes_its_requests_before_it_goes(recorder, args):
     made = deployments(recorder, {**args, "longest_request_seconds": 900})
     spec = pod(made["llama-8b-gpu"])
-    drain = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-    assert drain[:2] == ["python3", "-c"]
-    assert "+ 900" in drain[2]
+    assert spec["containers"][0]["lifecycle"]["preStop"] == {"sleep": {"seconds": 15}}
     assert spec["terminationGracePeriodSeconds"] > 900 + 15
+    assert launcher_spec(recorder).longest_request_seconds == 900
 
 
 def test_a_start_may_take_half_an_hour_and_a_stall_may_not(recorder, args):
@@ -130,7 +136,36 @@ def test_a_start_may_take_half_an_hour_and_a_stall_may_not(recorder, args):
     assert startup["failureThreshold"] * startup["periodSeconds"] == 1800
     readiness = container["readinessProbe"]
     assert readiness["failureThreshold"] * readiness["periodSeconds"] == 10
-    assert readiness["httpGet"] == {"path": "/health", "port": 8000}
+    assert readiness["httpGet"] == {"path": "/readyz", "port": 8090}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 8090}
+
+
+def test_pods_start_the_launcher_with_the_files_and_the_spec_of_the_platform(recorder, args):
+    made = deployments(recorder, args)
+    config = recorder.one(CONFIG_MAP).inputs
+    spec = launcher_spec(recorder)
+    assert set(config["data"]) >= {"__main__.py", "main.py", "commands.py", "spec.json"}
+    assert set(spec.serving) == {"gpu", "tpu"}
+    for kind in ("gpu", "tpu"):
+        template = made[f"llama-8b-{kind}"]["spec"]["template"]
+        (volume,) = [each for each in template["spec"]["volumes"] if each["name"] == "launcher"]
+        assert volume["configMap"]["name"] == config["metadata"]["name"] == "llama-8b-engine"
+        container = template["spec"]["containers"][0]
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert mounts["launcher"] == "/opt/gke-inference/engine"
+        at = container["command"].index("--")
+        assert container["command"][:3] == ["python3", "-m", "engine"]
+        assert [*container["command"][at + 1 :], *container["args"]] == command(spec.serving[kind])
+
+
+def test_pods_start_again_when_what_their_launcher_is_told_changes(recorder, args):
+    def marks(changes):
+        recorder.registrations.clear()
+        made = deployments(recorder, {**args, **changes})
+        notes = made["llama-8b-gpu"]["spec"]["template"]["metadata"]["annotations"]
+        return notes["gke-inference/engine"]
+
+    assert marks({}) == marks({}) != marks({"context_tokens": 4096})
 
 
 def test_an_update_frees_a_chip_before_it_asks_for_one(recorder, args, gpu_only):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twin.gke.agent import groups, hardware, operators, real_engine
+from twin.gke.agent import groups, hardware, launcher, operators, real_engine
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
@@ -88,14 +88,18 @@ def _base(place: Place) -> dict[str, str]:
 
 
 def _engine(container: JsonObject, place: Place) -> Launch:
-    if hardware.made_for(container) not in (place.node.kind, "cpu"):
+    said = launcher.words(container, place.variables)
+    if not said and hardware.made_for(container) not in (place.node.kind, "cpu"):
         return Launch(Kind.ENGINE)  # the other container of the pod has its hardware: this sleeps
     leader = groups.leader_of(container, place.variables)
     if leader is not None:
         return _worker(leader, place)
     argv = engine_arguments(container, place.variables)
     if place.root is not None and real_engine.is_chosen(place.root, place.pod, argv):
-        return Launch(Kind.ENGINE, *_real(argv, place), is_real=True)
+        command, environment = _real(argv, place)
+        if said:
+            return _launched(container, said, place, command, environment, is_real=True)
+        return Launch(Kind.ENGINE, command, environment, is_real=True)
     rules = place.rules
     simulated = {
         "COLLECTOR": place.collector,
@@ -109,10 +113,38 @@ def _engine(container: JsonObject, place: Place) -> Launch:
         "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
     }
     prefixed = {f"GKE_INFERENCE_SIM_{name}": value for name, value in simulated.items()}
+    command = [sys.executable, "-m", "twin.engines.vllm"]
+    environment = {**_base(place), **prefixed}
+    if said:
+        return _launched(container, said, place, command, environment)
+    return Launch(Kind.ENGINE, [*command, *argv], environment)
+
+
+def _launched(
+    container: JsonObject,
+    said: list[str],
+    place: Place,
+    command: list[str],
+    environment: dict[str, str],
+    *,
+    is_real: bool = False,
+) -> Launch:
+    """The platform's launcher, with an engine of the twin behind the name of the program."""
+    settings: dict[str, str | None] = {**environment}
+    if is_real:
+        settings["PYTHONPATH"] = None  # it has packages of its own
+    root = launcher.make_root(
+        place.kubeconfig.parent / "roots" / container["name"],
+        place.mounts,
+        place.node,
+        hardware.made_for(container),
+        launcher.Program(command, settings, is_whole=is_real),
+    )
     return Launch(
         Kind.ENGINE,
-        [sys.executable, "-m", "twin.engines.vllm", *argv],
-        {**_base(place), **prefixed},
+        launcher.command(said, root),
+        launcher.environment(environment, root),
+        is_real=is_real,
     )
 
 

@@ -1,0 +1,149 @@
+"""Every command line that the platform can write, against what each engine's release takes.
+
+vLLM: the recorded table of its real argument parser, which tests/twin/engines compares with the
+installed release. Others: flags recorded from the release that the lock names.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gke_inference import versions
+from gke_inference.accelerators import accelerator, accelerator_names
+from gke_inference.engines import Abilities, engine, engine_names
+from gke_inference.rungs import checked_input
+from infra import assemble_models
+from infra.load import STACKS, read
+from twin.engines.real import install
+from twin.engines.vllm import flags
+from workloads.engine import commands
+from workloads.engine.spec import Serving, Speculation
+from workloads.model_plan import model_plan
+
+RECORDED = Path(__file__).with_name("flags")
+OTHERS = sorted(file.stem for file in RECORDED.glob("*.json"))
+
+
+def every_serving(name: str) -> Iterator[Serving]:
+    """One model on every accelerator that an engine has, plain and with each setting it takes."""
+    for word in accelerator_names():
+        chip = accelerator(word)
+        able = engine(name).abilities(chip.kind, word)
+        if able is None:
+            continue
+        plain = Serving(chip.kind, "m", "/mnt/m", 4, 8192, engine=name)
+        yield from with_settings(plain, able)
+        yield from with_features(plain, able)
+
+
+def with_settings(plain: Serving, able: Abilities) -> Iterator[Serving]:
+    yield plain
+    for task in able.tasks:
+        yield replace(plain, task=task)
+    for field in ("block_size", "kv_cache_dtype", "quantization"):
+        for value in getattr(able, field):
+            yield replace(plain, **{field: value})
+    for method in able.speculative:
+        draft = "/mnt/draft" if method == "draft" else None
+        yield replace(plain, speculation=Speculation(method, 4, draft))
+
+
+def with_features(plain: Serving, able: Abilities) -> Iterator[Serving]:
+    with_adapters = {"adapter_slots": 1, "adapters": {"sql": "/mnt/sql"}, "adapters_cached": 1}
+    features: list[tuple[bool, dict[str, Any]]] = [
+        (able.streamed, {"source": "gs://b/m"}),
+        (able.data_parallel, {"data_parallel": 2, "tensor_parallel": 2}),
+        (able.adapters, with_adapters),
+        (able.max_batch, {"max_batch": 64}),
+        (able.prefix_caching, {"prefix_caching": False}),
+        (able.traces, {"collector": "http://collector:4317"}),
+        (able.multi_host, {"hosts": 2, "pipeline_parallel": 2, "spanning": "ray"}),
+        (able.multi_host, {"hosts": 2, "pipeline_parallel": 2, "spanning": "engine"}),
+    ]
+    for has, fields in features:
+        if has:
+            yield replace(plain, **fields)
+
+
+def of_stacks() -> Iterator[tuple[str, Serving]]:
+    for file in sorted(STACKS.glob("Pulumi.*.yaml")):
+        stack = file.name.split(".")[1]
+        platform = read(stack)
+        for name, model in platform.models.items():
+            for region in platform.regions_of(model):
+                args: Any = assemble_models.server_args(platform, name, region)
+                rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+                for kind, serving in model_plan(args, rungs).serving.items():
+                    yield f"{stack} {region} {name} {kind}", serving
+
+
+def test_vllm_takes_every_command_line_of_every_stack(capsys: pytest.CaptureFixture[str]):
+    seen = 0
+    for where, serving in of_stacks():
+        if serving.engine == "vllm":
+            seen += 1
+            assert refusal(commands.arguments(serving), capsys) == "", where
+    assert seen >= 10
+
+
+def test_vllm_takes_every_setting_on_every_accelerator(capsys: pytest.CaptureFixture[str]):
+    written = list(every_serving("vllm"))
+    assert {serving.kind for serving in written} == {"gpu", "tpu"}
+    for serving in written:
+        assert refusal(commands.arguments(serving), capsys) == "", serving
+    unknown = [*commands.arguments(written[0]), "--no-such-flag=1"]
+    assert "unrecognized arguments: --no-such-flag=1" in refusal(unknown, capsys)
+
+
+def refusal(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    words = [word.replace("$(LWS_WORKER_INDEX)", "0") for word in argv]
+    try:
+        flags.parse(words)
+    except SystemExit:
+        return capsys.readouterr().err
+    return ""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_engines_have_every_flag_with_its_choices(name: str):
+    table: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())["flags"]
+    written = list(every_serving(name))
+    assert written
+    for serving in written:
+        for flag, value in pairs(commands.arguments(serving)):
+            entry = table[flag]
+            assert (value is not None) == entry["takes_value"], flag
+            if "choices" in entry:
+                assert value in entry["choices"], (flag, value)
+
+
+def pairs(argv: list[str]) -> Iterator[tuple[str, str | None]]:
+    for at, word in enumerate(argv):
+        if not word.startswith("--"):
+            continue
+        flag, equals, value = word.partition("=")
+        behind = argv[at + 1] if at + 1 < len(argv) and not argv[at + 1].startswith("--") else None
+        yield flag, value if equals else behind
+
+
+def test_flags_were_recorded_from_the_releases_that_the_lock_names():
+    for kind in ("gpu", "tpu"):
+        assert versions.engine_version(f"vllm_{kind}") == flags.version() == install.VERSION
+    assert set(OTHERS) | {"diffusion", "vllm"} == set(engine_names())
+    for name in OTHERS:
+        recorded = json.loads((RECORDED / f"{name}.json").read_text())
+        assert recorded["version"] == versions.engine_version(f"{name}_gpu"), name
+        assert recorded["date"]
+        assert recorded["source"]
+
+
+def test_every_engine_of_the_table_has_a_command_and_an_image_of_the_lock():
+    assert set(commands.ENGINES) == set(engine_names())
+    for name in engine_names():
+        for able in engine(name).hardware.values():
+            assert versions.image(able.image).repository
+            assert able.source
