@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError, console
+from scripts.docs_abilities import abilities_page
 from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
 from scripts.docs_engine import engine_page, engine_picture
@@ -72,6 +73,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
     "docs/reference/components.md": lambda: _NOTICE + components_page(),
     "docs/reference/engine-model.md": lambda: _NOTICE + engine_page(),
+    "docs/reference/engines.md": lambda: _NOTICE + abilities_page(),
     "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
 }
 
