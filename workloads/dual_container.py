@@ -22,6 +22,7 @@ from workloads.pod_spec import (
     Pod,
     beside,
     engine_container,
+    health_port,
     pod_head,
     probes,
     template_labels,
@@ -134,7 +135,8 @@ def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Se
     container.update(probes(port))
     container["name"] += f"-{kind}"
     if kind == "tpu":  # one port of the pod, whichever container listens on it
-        del container["ports"]
+        del container["ports"][0]
+    container["ports"][-1] = health_port(port)
     container["resources"] = {"requests": _half_of_the_smaller(nodes)}
     container["securityContext"] = {"privileged": True}
     kept = {*files.environment, *DRIVER_ENVIRONMENT, "POD_IP", "PYTHONPATH"}

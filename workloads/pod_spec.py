@@ -127,7 +127,8 @@ def engine_container(
             {
                 "containerPort": engine_port(pod.role),
                 "name": "engine" if pod.role == "decode" else "http",
-            }
+            },
+            health_port(),
         ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
@@ -135,6 +136,11 @@ def engine_container(
     }
     started(container, serving, options)
     return container
+
+
+def health_port(port: int = HEALTH_PORT) -> Manifest:
+    """Returns the declaration of a launcher's port."""
+    return {"containerPort": port, "name": f"health-{port}"}
 
 
 def probes(port: int = HEALTH_PORT) -> Manifest:
