@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from policies.invariants.backends import pods_behind
 from policies.invariants.engines import engine
-from policies.invariants.finding import Finding, Invariant, broken
+from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.world import Container, Obj, PodOf, World
 from policies.reading import at, entries
 
@@ -66,7 +66,17 @@ def _own(container: Container) -> Iterator[Finding]:
     for probe in _PROBES:
         for kind in ("httpGet", "tcpSocket", "grpc"):
             port = at(container.body, probe, kind, "port")
-            if port is not None and numbers and port not in numbers and port not in names:
+            if port is None or not numbers or port in numbers or port in names:
+                continue
+            if server is None and not container.ports:
+                yield unknown(
+                    pod.obj,
+                    f"{container.path}.{probe}.{kind}.port",
+                    port,
+                    "the container does not say on which ports it listens",
+                    "name its ports",
+                )
+            else:
                 yield broken(
                     pod.obj,
                     f"{container.path}.{probe}.{kind}.port",
