@@ -23,6 +23,7 @@ from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_gateway import bench_gateway
 from scripts.bench_ladder import ladder_rows
+from scripts.bench_plan import plan_rows
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
@@ -44,6 +45,7 @@ class Subject(StrEnum):
     SCALE = "scale"
     SETUP = "setup"
     DISAGG = "disagg"
+    PLAN = "plan"
     LADDER = "ladder"
     ROUTING = "routing"
     GATEWAY = "gateway"
@@ -199,6 +201,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.SCALE: bench_scale,
     Subject.SETUP: bench_setup,
     Subject.DISAGG: bench_disagg,
+    Subject.PLAN: lambda _engine, runs: plan_rows(runs),
     Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     Subject.GATEWAY: bench_hop,
 }
