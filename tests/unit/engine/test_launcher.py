@@ -96,7 +96,7 @@ def test_a_spot_node_that_has_its_notice_leaves_less_time(launch):
             self.end_headers()
             self.wfile.write(b"TRUE")
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Metadata) as metadata:
