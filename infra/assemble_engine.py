@@ -1,7 +1,7 @@
 """The translator of engines: how a stack's model is computed, as arguments of its servers."""
 
 from infra.names import Names
-from infra.stack import EngineSettings, Platform
+from infra.stack import EngineSettings, Model, Pictures, Platform, Task
 from workloads.model_server import ModelServerArgs, SpeculativeArgs
 
 
@@ -26,6 +26,17 @@ def set_engine(
         args["speculative"] = SpeculativeArgs(method=guess.method.value, tokens=guess.tokens)
         if guess.weights is not None:
             args["speculative"]["weights"] = weights_uri(platform, guess.weights, region)
+
+
+def set_pictures(args: ModelServerArgs, model: Model) -> None:
+    """Set what a model that draws offers its clients; nothing of another model."""
+    if model.task is not Task.IMAGE:
+        return
+    pictures = Pictures() if model.pictures is None else model.pictures
+    args["image_queue"] = pictures.queue
+    args["image_sizes"] = list(pictures.sizes)
+    if pictures.steps is not None:
+        args["image_steps"] = pictures.steps
 
 
 def weights_uri(platform: Platform, path: str, region: str) -> str:

@@ -17,7 +17,7 @@ from gke_inference.model_disk import ModelDiskArgs
 from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from infra.assemble import class_names, location, rungs
-from infra.assemble_engine import set_engine, weights_uri
+from infra.assemble_engine import set_engine, set_pictures, weights_uri
 from infra.canary import VersionedModel, served_name, version_name
 from infra.capacity import prefill_capacity, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
@@ -97,6 +97,7 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
         weight_bits=model.size.bits,
         weights=uri,
     )
+    set_pictures(args, model)
     set_engine(args, platform, model.settings, region)
     if model.adapters:
         args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}

@@ -95,6 +95,31 @@ def check_fit(
     return f"{reason}; {larger} would hold it" if larger else reason
 
 
+IMAGE_ROOM_GIB = 2.0
+"""Beside the weights of an image model, on each chip: what a step needs for four pictures. The TPU
+compiler asks for about half a GiB a picture (docs/diffusion.md)."""
+
+IMAGE_UTILISATION = 31.25 / 32
+"""Share of a TPU's memory that a program may take: libtpu says 31.25 GiB of a v6e's 32."""
+
+
+def check_copies_fit(rung: Memory, weights: float) -> str | None:
+    """Returns why a chip does not hold a whole copy of a model, or `None` when each one does.
+
+    Args:
+        rung: The rung.
+        weights: GiB of weights.
+    """
+    per_chip = rung.memory_gib / rung.chips
+    needed, usable = weights + IMAGE_ROOM_GIB, per_chip * IMAGE_UTILISATION
+    if needed <= usable:
+        return None
+    return (
+        f"needs {needed:.1f} GiB on each chip ({weights:.1f} GiB of weights and "
+        f"{IMAGE_ROOM_GIB:g} GiB beside them), one of {rung.accelerator} has {usable:.1f} GiB"
+    )
+
+
 def _smallest_shape(rung: Memory, memory_gib: float) -> str | None:
     """Returns the smallest shape of the same chip with that much memory."""
     chip = accelerator(rung.accelerator)

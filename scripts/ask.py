@@ -1,14 +1,20 @@
-"""Asks a model through the gateway, as any OpenAI client would, and streams the answer."""
+"""Asks a model through the gateway, as any OpenAI client would: a streamed answer, or pictures."""
 
+import base64
 import http.client
 import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from scripts.console import CommandError
+import typer
+
+from infra.load import read
+from scripts.console import CommandError, console
+from twin.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60
 
@@ -48,6 +54,47 @@ def models(endpoint: str) -> list[str]:
     if answer.status != http.client.OK:
         raise CommandError(f"{endpoint}/v1/models: HTTP {answer.status} {body[:200]!r}")
     return [entry["id"] for entry in json.loads(body)["data"]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of an answer."""
+
+    file: bytes
+    """PNG."""
+    seed: int
+
+
+def draw(endpoint: str, model: str, prompt: str, **fields: Any) -> list[Picture]:
+    """Have a model draw, and return the pictures.
+
+    Args:
+        endpoint: of the gateway.
+        model: or an adapter of it.
+        prompt: what to draw.
+        fields: of the images API; None is left out.
+
+    Raises:
+        CommandError: the gateway or the model refuses; holds the status and the body.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    body = json.dumps({"model": model, "prompt": prompt, **given})
+    connection = _connection(endpoint)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/images/generations", body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise CommandError(f"{model}: {error}") from error
+    finally:
+        connection.close()
+    if answer.status != http.client.OK:
+        raise CommandError(f"{model}: HTTP {answer.status} {content[:300].decode()}")
+    return [
+        Picture(base64.b64decode(each["b64_json"]), each["seed"])
+        for each in json.loads(content)["data"]
+    ]
 
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
@@ -107,3 +154,40 @@ def wait_for_answer(endpoint: str, model: str, prompt: str, timeout: float) -> A
             if time.monotonic() > until:
                 raise CommandError(f"no answer in {timeout:.0f} s: {error}") from error
             time.sleep(0.2)
+
+
+def ask(
+    prompt: Annotated[str, typer.Argument(help="What to say, or to draw.")],
+    model: Annotated[
+        str, typer.Option(help="Model or adapter; by default the stack's first.")
+    ] = "",
+    image: Annotated[bool, typer.Option("--image", help="Have pictures drawn.")] = False,
+    stack: Annotated[str, typer.Option(help="Environment that is up on the twin.")] = "local",
+    count: Annotated[int, typer.Option("--count", "-n", help="Pictures to draw.")] = 1,
+    size: Annotated[str, typer.Option(help="Of a picture, such as 1024x1024.")] = "auto",
+    seed: Annotated[int | None, typer.Option(help="Of the first picture.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
+) -> None:
+    """Ask a model of a stack through the gateway; pictures are saved as PNG files."""
+    file = TwinPaths.default().root.parent / stack / "endpoint"
+    if not file.exists():
+        raise CommandError(f"stack: must be up on the twin, got {stack!r}: make up STACK={stack}")
+    endpoint = file.read_text().strip()
+    task = "image" if image else "generate"
+    model = model or _first(stack, task)
+    if not image:
+        answer = stream_chat(endpoint, model, prompt, max_tokens=256)
+        console.print(answer.text.strip(), markup=False)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for picture in draw(endpoint, model, prompt, n=count, size=size, seed=seed):
+        path = out / f"{model}-{picture.seed}.png"
+        path.write_bytes(picture.file)
+        console.print(str(path), markup=False, soft_wrap=True)
+
+
+def _first(stack: str, task: str) -> str:
+    for name, model in read(stack).models.items():
+        if model.task.value == task:
+            return name
+    raise CommandError(f"model: must be named, stack {stack!r} has none of task {task}")

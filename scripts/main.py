@@ -15,6 +15,7 @@ COMMANDS = (
     "up",
     "down",
     "status",
+    "ask",
     "preview",
     "render",
     "check",

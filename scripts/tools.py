@@ -5,11 +5,12 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError, console, ensure_tools, step
+from twin.engines.diffusion.install import DIFFUSION
 from twin.engines.real.install import VLLM
 from twin.python_environments import XLA, PythonEnvironment
 from twin.toolchain import modules, official
 
-ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (VLLM, XLA)}
+ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (DIFFUSION, VLLM, XLA)}
 """What `--with` may say."""
 
 
@@ -18,7 +19,8 @@ def tools(
         str,
         typer.Option(
             "--with",
-            help="Also install: vllm (the real engine, 6 GiB), xla (JAX, the TPU compiler; 1 GiB).",
+            help="Also install: vllm (the real engine, 6 GiB), diffusion (the real image pipeline,"
+            " 7 GiB), xla (JAX, the TPU compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:

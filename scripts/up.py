@@ -8,16 +8,16 @@ import typer
 
 from infra.load import read
 from scripts import status as status_command
-from scripts.ask import models, wait_for_answer
+from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
 from scripts.engine import Engine
+from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from twin import daemon
-from twin.engines.real import install
 from twin.gke.agent.real_engine import ask_for
 from twin.paths import TwinPaths
 from twin.rules import DEFAULT_SPEED, Rules
@@ -25,7 +25,6 @@ from twin.rules import DEFAULT_SPEED, Rules
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 30
 _REAL_SECONDS = 600  # the real vLLM starts in half a minute, on a busy machine in minutes
-_PROMPT = "Say in one sentence what an inference gateway is for."
 
 
 def _output_folder(paths: TwinPaths, stack: str) -> Path:
@@ -34,14 +33,14 @@ def _output_folder(paths: TwinPaths, stack: str) -> Path:
     return folder
 
 
-def _choose_real_engine(paths: TwinPaths, model: str) -> None:
+def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
     """Say which model has a real replica; what said so before does not hold any more.
 
     Raises:
-        twin.toolchain.ToolError: the real vLLM is not installed.
+        twin.toolchain.ToolError: what it needs is not installed.
     """
     if model:
-        install.python()
+        check_installed(stack, model)
     paths.root.mkdir(parents=True, exist_ok=True)
     ask_for(paths, model or None)
 
@@ -57,13 +56,13 @@ def up(
         float, typer.Option(help="How much faster than Google's the twin's clock runs.")
     ] = DEFAULT_SPEED,
     real_engine: Annotated[
-        str, typer.Option(help="Model of which one replica is the real vLLM, on this machine.")
+        str, typer.Option(help="Model of which one replica is the real engine, on this machine.")
     ] = "",
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
-    _choose_real_engine(paths, real_engine)
+    _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     engine = Engine(paths, speed)
     engine.ensure_stack(stack)
@@ -80,17 +79,15 @@ def up(
         raise CommandError(f"up of {stack} failed; see above. Run it again to go on")
     outputs = engine.outputs(stack)
     endpoint: str = outputs["endpoint"]
+    folder = _output_folder(paths, stack)
     with step("Waiting for an answer through the gateway"):
-        model = status_command.chat_model(outputs)
         limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
-        answer = wait_for_answer(endpoint, model, _PROMPT, limit)
+        first = first_answer(outputs, endpoint, folder, limit)
     with step("Waiting until every replica is ready or out of rungs"):
         settled(paths, _REAL_SECONDS if real_engine else _SETTLE_SECONDS)
     listed = models(endpoint)
-    folder = _output_folder(paths, stack)
     (folder / "endpoint").write_text(endpoint + "\n")
-    console.print(f"\n[bold]{model}[/bold] [dim]({answer.served_by})[/dim]: {answer.text.strip()}")
-    console.print(f"[dim]first token after {answer.first_token_seconds * 1000:.0f} ms[/dim]\n")
+    console.print("\n" + "\n".join(first.lines) + "\n")
     status_command.print_status(paths, outputs)
     console.print(f"Gateway  {endpoint}  (also in {folder.parent.name}/{stack}/endpoint)")
     for url in publish(read(stack), paths).values():
@@ -99,4 +96,4 @@ def up(
     status_command.print_prometheus(paths)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     if planned is not None:
-        play(planned, paths, endpoint, model, folder)
+        play(planned, paths, endpoint, first.model, folder)

@@ -66,7 +66,10 @@ def unmounted_paths(container: Manifest) -> list[str]:
 
 
 def _parallelism(container: Manifest, node: Hardware) -> list[str]:
-    asked = _flag(container["args"], "--tensor-parallel-size")
+    # the image server has a whole copy on each chip, and a process for each
+    asked = _flag(container["args"], "--tensor-parallel-size") or _flag(
+        container["args"], "--workers"
+    )
     stages = _flag(container["args"], "--pipeline-parallel-size")
     found: list[str] = []
     per_chip = accelerator(node.rungs[0].accelerator).devices_per_chip

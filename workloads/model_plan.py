@@ -10,7 +10,7 @@ from typing import Any
 from gke_inference.manifests import Manifest, manifest
 from gke_inference.rungs import Rung
 from gke_inference.tracing import sampling_environment
-from planner.memory import check_fit, weights_gib
+from planner.memory import check_copies_fit, check_fit, weights_gib
 from workloads.disaggregation import ROLES, unfit
 from workloads.dual_container import dual_container_pod
 from workloads.engine.commands import arguments
@@ -110,7 +110,8 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
     role = _role(args, form, task, rungs)
     for rung in rungs:
-        reason = check_fit(rung, size_gib)
+        fits = check_copies_fit if task == "image" else check_fit
+        reason = fits(rung, size_gib)
         if reason is not None:
             raise ValueError(f"rungs: must hold the model, which {reason}")
     served = args.get("served_name", args["model"])
@@ -126,6 +127,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
             cache_bucket=args.get("cache_bucket"),
             claim=args.get("weights_claim"),
             draft=draft_of(args),
+            engine=args.get("engine", "vllm"),
             is_streamed=is_streamed(args, kind),
             weights_gib=size_gib,
         )

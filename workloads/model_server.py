@@ -71,6 +71,12 @@ class ModelServerArgs(TypedDict):
     """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     form: NotRequired[str]
     """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
+    image_queue: NotRequired[int]
+    """Task `image`: pictures that may wait for a replica. Default 64."""
+    image_sizes: NotRequired[list[str]]
+    """Task `image`: sizes that may be drawn, such as `1024x1024`, which is the default."""
+    image_steps: NotRequired[int]
+    """Task `image`: denoising steps where a request does not say. Default: as the model wants."""
     kv_cache_dtype: NotRequired[str]
     """Number format of the KV cache, such as `fp8`. Default: the model's."""
     live_adapters: NotRequired[LiveAdaptersArgs]

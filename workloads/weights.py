@@ -21,6 +21,8 @@ XLA_CACHE = "/mnt/xla-cache"
 
 # The file cache also holds tokenizer and configuration, and some slack.
 _CACHE_SHARE = 1.2
+# What an engine on TPU reads the folder of its compiled programs from.
+_CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
 _URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s].*?)/?")
 
 
@@ -95,6 +97,7 @@ def storage(
     weights_gib: float,
     is_streamed: bool,
     draft: BucketPath | None = None,
+    engine: str = "vllm",
 ) -> Storage:
     """Returns volumes, mounts and environment of one engine.
 
@@ -129,9 +132,9 @@ def storage(
         volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
         mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
         # Programs of one engine release are useless, and harmful, to another.
-        release = engine_version("vllm_tpu")
-        environment["VLLM_XLA_CACHE_PATH"] = f"{XLA_CACHE}/{model}/{release}"
-        cache_folder = environment["VLLM_XLA_CACHE_PATH"]
+        release = engine_version(f"{engine}_tpu")
+        cache_folder = f"{XLA_CACHE}/{model}/{release}"
+        environment[_CACHE_VARIABLES[engine]] = cache_folder
     if is_mounted:
         volumes.append(cache_volume(ceil(weights_gib * _CACHE_SHARE) + 1))
     return Storage(

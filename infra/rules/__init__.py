@@ -11,6 +11,7 @@ from infra.rules.images import check_images
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
+from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
 from infra.stack import Platform
@@ -22,6 +23,7 @@ _CHECKS = (
     check_capacity,
     check_models,
     check_engines,
+    check_pictures,
     check_disaggregation,
     check_gateway,
     check_images,

@@ -5,8 +5,17 @@ from collections.abc import Iterator
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
 from infra.problems import Problem, join, one_of
-from infra.stack import ClusterMode, Form, Model, Platform, ReleaseChannel, Replicas, Spanning
-from planner.memory import check_fit, weights_gib
+from infra.stack import (
+    ClusterMode,
+    Form,
+    Model,
+    Platform,
+    ReleaseChannel,
+    Replicas,
+    Spanning,
+    Task,
+)
+from planner.memory import check_copies_fit, check_fit, weights_gib
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:
@@ -86,7 +95,8 @@ def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]
             seen.add(at)
             where = join("models", name, "capacity")
             place = join("capacity", model.capacity, "rungs", at)
-            reason = check_fit(rung, weights)
+            fits = check_copies_fit if model.task is Task.IMAGE else check_fit
+            reason = fits(rung, weights)
             if reason is not None:
                 yield Problem(where, f"must hold the model on every rung; {place}: it {reason}")
                 return

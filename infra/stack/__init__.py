@@ -23,6 +23,7 @@ from infra.stack.models import (
     Task,
 )
 from infra.stack.monitoring import Monitoring
+from infra.stack.pictures import Pictures
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
     ClusterMode,
@@ -61,6 +62,7 @@ __all__ = [
     "Model",
     "Monitoring",
     "NodePools",
+    "Pictures",
     "Platform",
     "Provisioning",
     "Quantization",

@@ -17,6 +17,7 @@ from infra.stack.fields import (
     Weights,
     Zone,
 )
+from infra.stack.pictures import Pictures
 
 
 class Form(StrEnum):
@@ -146,7 +147,9 @@ class Model(StackModel):
     settings: EngineSettings = EngineSettings()
     """How the engine computes."""
     task: Task = Task.GENERATE
-    """What it answers with: tokens or embeddings."""
+    """What it answers with: tokens, embeddings or pictures."""
+    pictures: Pictures | None = None
+    """Sizes, steps and queue of a model that draws; `context` is then the longest prompt."""
     form: Form | None = None
     """Pods on TPU and GPU; by default paired on mixed capacity and single otherwise."""
     spanning: Spanning | None = None

@@ -4,8 +4,8 @@ import argparse
 import importlib
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from . import config
 
@@ -15,9 +15,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="diffusion", description="Flux-family pictures on XLA.")
     commands = top.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="serve OpenAI's images API")
-    serve.add_argument("--config", type=Path, required=True, help="JSON file of settings")
-    serve.add_argument("--host", help="address to listen on, in place of the file's")
-    serve.add_argument("--port", type=int, help="port, in place of the file's")
+    serve.add_argument("--config", type=Path, help="JSON file of settings; flags go before it")
+    for name, of in config.FLAGS.items():
+        serve.add_argument(f"--{name.replace('_', '-')}", type=of, help="see config.py")
+    serve.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
+    serve.add_argument("--size", action="append", default=[], metavar="WIDTHxHEIGHT")
     worker = commands.add_parser("worker", help="one chip of a server, which starts it")
     worker.add_argument("--settings", required=True)
     worker.add_argument("--number", type=int, required=True)
@@ -42,14 +44,23 @@ def main(argv: list[str] | None = None) -> int:
         return 2
 
 
+def _settings(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of a file, if there is one, with those of the flags before them."""
+    settings: dict[str, Any] = json.loads(given.config.read_text()) if given.config else {}
+    flags: dict[str, Any] = {name: getattr(given, name) for name in config.FLAGS}
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    if given.adapter:
+        settings["adapters"] = dict(entry.split("=", 1) for entry in given.adapter)
+    if given.size:
+        settings["sizes"] = given.size
+    return settings
+
+
 def _run(given: argparse.Namespace) -> int:
     if given.command == "serve":
         from . import server  # noqa: PLC0415
 
-        settings = config.read(given.config)
-        over = {"host": given.host, "port": given.port}
-        changed = {name: value for name, value in over.items() if value is not None}
-        server.main(replace(settings, **changed))
+        server.main(config.from_dict(_settings(given)))
     elif given.command == "worker":
         from . import worker  # noqa: PLC0415
 

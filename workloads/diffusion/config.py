@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,14 @@ class Settings:
     """`tpu` or `cpu`."""
     sizes: tuple[tuple[int, int], ...] = ((1024, 1024),)
     """Width and height of pictures, in pixels; each is a program, and the first the default."""
-    steps: int = 4
-    """Denoising steps where a request does not say: 4 for schnell, about 28 for dev."""
+    steps: int = 0
+    """Denoising steps where a request does not say; 0: 28, or 4 of a model without guidance."""
     guidance: float = 3.5
     """Guidance where a request does not say; models without it take none."""
     text_tokens: int = 512
     """Tokens of a prompt: 256 for schnell, 512 for dev."""
+    text_encoder_bits: int = 16
+    """Of the long text encoder's weights: 16, or 8, with which all of FLUX.1 fits a v6e."""
     max_batch: int = 4
     """Most pictures that a chip draws together."""
     max_candidates: int = 8
@@ -59,12 +62,15 @@ class Settings:
         Raises:
             ValueError: the message has field, rule and value.
         """
-        low = {"workers": 1, "max_batch": 1, "max_candidates": 1, "queue_limit": 1, "steps": 1}
+        low = {"workers": 1, "max_batch": 1, "max_candidates": 1, "queue_limit": 1, "steps": 0}
         for name, least in low.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: must be at least {least}, got {getattr(self, name)}")
         if self.platform not in ("cpu", "tpu"):
             raise ValueError(f"platform: must be cpu or tpu, got {self.platform!r}")
+        if self.text_encoder_bits not in (8, 16):
+            bits = self.text_encoder_bits
+            raise ValueError(f"text_encoder_bits: must be 8 or 16, got {bits}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
         if self.model in self.adapters:
@@ -85,6 +91,28 @@ class Settings:
         """Height and width of the first size: enough where any size will do."""
         width, height = self.sizes[0]
         return height, width
+
+    @cached_property
+    def default_steps(self) -> int:
+        """Return the steps where a request does not say.
+
+        A model that takes no guidance was distilled to a few steps: FLUX.1 schnell wants 4, dev 28
+        (the model cards).
+        """
+        if self.steps:
+            return self.steps
+        file = Path(self.folder, "transformer", "config.json")
+        has_guidance = file.exists() and json.loads(file.read_text()).get("guidance_embeds")
+        return 28 if has_guidance else 4
+
+
+FLAGS: dict[str, type] = {
+    entry.name: kind
+    for entry in fields(Settings)
+    for kind in (str, int, float)
+    if entry.type in (kind, kind.__name__)
+}
+"""Settings that are plain values, which the command line takes, too."""
 
 
 def read(file: Path) -> Settings:

@@ -105,7 +105,7 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         model=model,
         prompt=_prompt(given),
         seed=_whole(given, "seed", secrets.randbelow(_LARGEST_SEED), 0, _LARGEST_SEED),
-        steps=_whole(given, "num_inference_steps", settings.steps, 1, SAFE_STEPS),
+        steps=_whole(given, "num_inference_steps", settings.default_steps, 1, SAFE_STEPS),
         width=width,
     )
 

@@ -80,6 +80,14 @@ class Serving:
     """The whole flag of a prefill or decode replica."""
     cache_folder: str | None = None
     """Where compiled programs outlive the container."""
+    image_sizes: tuple[str, ...] = ()
+    """Sizes that an image model draws, such as `1024x1024`; the first is the default."""
+    image_steps: int | None = None
+    """Denoising steps where a request does not say."""
+    image_queue: int | None = None
+    """Pictures that may wait."""
+    longest_request_seconds: int = 300
+    """How long one request may take."""
     weights_bytes: int = 0
     """About how much the weights are, to say how far loading is; 0: not known."""
     read_ahead: bool = False

@@ -13,17 +13,17 @@ import pytest
 
 from twin.paths import REPOSITORY
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 
 
 class Server:
-    """A server process with the fake pipeline."""
+    """A server process, with the fake pipeline unless the settings say another."""
 
-    def __init__(self, folder, **settings):
-        self.folder = folder
+    def __init__(self, own, /, python=(), environment=None, **settings):
+        self.folder = own
         self.port = _free_port()
         given = {
-            "folder": str(folder),
+            "folder": str(own),
             "host": "127.0.0.1",
             "model": "flux",
             "pipeline": "tests.unit.diffusion.fake:load",
@@ -32,13 +32,15 @@ class Server:
             "sizes": ["64x64", "32x64"],
             **settings,
         }
-        file = folder / "settings.json"
+        file = own / "settings.json"
         file.write_text(json.dumps(given))
-        self.log = folder / "server.log"
+        self.log = own / "server.log"
+        argv = ["serve", "--config", str(file)]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "workloads.diffusion", "serve", "--config", str(file)],
+                [*(python or (sys.executable, "-m", "workloads.diffusion")), *argv],
                 cwd=REPOSITORY,
+                env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -47,6 +49,7 @@ class Server:
     def until(self, holds):
         end = time.monotonic() + TIMEOUT
         while not (found := holds()):
+            assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < end, self.log.read_text()
             time.sleep(0.02)
         return found

@@ -10,11 +10,13 @@ import re
 from twin.kube import JsonObject
 
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
+_IMAGES = r"(^|/)diffusion[^/]*$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 JQ = (
-    f'.spec.containers[] | select((.image | test("{_ENGINE}|{_UPSTREAM}|{_PD_PICKER}")) or '
+    ".spec.containers[] | select((.image | "
+    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_PD_PICKER}")) or '
     '(.name == "catalogue" and (.image | test("nginx")))) | .name'
 )
 """Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
@@ -25,6 +27,8 @@ class Kind(enum.StrEnum):
 
     ENGINE = "engine"
     """The simulated vLLM."""
+    IMAGES = "diffusion"
+    """The image server, with a simulated or the real pipeline."""
     PICKER = "epp"
     """The real endpoint picker."""
     PD_PICKER = "pd-epp"
@@ -52,10 +56,10 @@ def kind_of(container: JsonObject) -> Kind:
     match = re.search(_UPSTREAM, image)
     if match:
         return Kind(match.group(2))
-    if re.search(_PD_PICKER, image):
-        return Kind.PD_PICKER
-    if re.search(_SIDECAR, image):
-        return Kind.SIDECAR
+    others = {_IMAGES: Kind.IMAGES, _PD_PICKER: Kind.PD_PICKER, _SIDECAR: Kind.SIDECAR}
+    for pattern, kind in others.items():
+        if re.search(pattern, image):
+            return kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
     return Kind.IDLE

@@ -1,11 +1,14 @@
 """How long a node takes to pull an image."""
 
+import re
 import threading
 
 from twin.gke.nodes import STREAMING_LABEL
 from twin.kube import JsonObject
 from twin.rules import Rules
 
+_LARGE = re.compile(r"vllm|diffusion")
+"""Images with an engine: gigabytes."""
 _BOOT_DISK_LABEL = "cloud.google.com.node-restriction.kubernetes.io/gke-secondary-boot-disk"
 
 
@@ -26,7 +29,7 @@ class Images:
         labels: dict[str, str] = node["metadata"].get("labels", {})
         if any(label.startswith(_BOOT_DISK_LABEL) for label in labels):
             return self._rules.seconds("agent.image.boot-disk")
-        if "vllm" not in image:
+        if not _LARGE.search(image):
             return self._rules.seconds("agent.image.small")
         if labels.get(STREAMING_LABEL) == "true":
             return self._rules.seconds("agent.image.streamed")

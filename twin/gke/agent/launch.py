@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twin.gke.agent import groups, hardware, launcher, operators, real_engine
+from twin.gke.agent import groups, hardware, image_server, launcher, operators, real_engine
 from twin.gke.agent.claims import Kind, kind_of
 from twin.gke.agent.environment import ConfigError, expand
 from twin.gke.agent.volumes import Mount, rewrite
@@ -75,6 +75,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         return _upstream(container, kind, place)
     others = {
         Kind.CATALOGUE: _catalogue,
+        Kind.IMAGES: _images,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
         Kind.SIDECAR: _sidecar,
@@ -267,6 +268,39 @@ def _operator(container: JsonObject, place: Place) -> Launch:
         made.ports,
         needs_kubeconfig=True,
     )
+
+
+def _images(container: JsonObject, place: Place) -> Launch:
+    """The image server's own program behind the launcher, with the pipeline that can run here.
+
+    Raises:
+        ConfigError: the command is another.
+    """
+    said = launcher.words(container, place.variables)
+    if "--" not in said:
+        raise ConfigError("no launcher in the command of the image server")
+    behind = [rewrite(word, place.mounts) for word in said[said.index("--") + 1 :]]
+    arguments = image_server.arguments(behind)
+    address: str = place.pod["status"]["podIP"]
+    is_real = place.root is not None and real_engine.is_chosen(place.root, place.pod, arguments)
+    if is_real:
+        argv, variables = image_server.real(arguments, place.kubeconfig.parent, address)
+    else:
+        argv = image_server.simulated(arguments, address)
+        variables = {
+            "GKE_INFERENCE_SIM_ACCELERATOR": place.node.accelerator,
+            "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+    root = launcher.make_root(
+        place.kubeconfig.parent / "roots" / container["name"],
+        place.mounts,
+        place.node,
+        hardware.made_for(container),
+        launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
+    )
+    environment = launcher.environment(_base(place), root)
+    return Launch(Kind.IMAGES, launcher.command(said, root), environment, is_real=is_real)
 
 
 def _loader(container: JsonObject, place: Place) -> Launch:

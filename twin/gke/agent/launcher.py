@@ -39,6 +39,8 @@ class Program:
     """Beside the launcher's; None takes a variable away."""
     is_whole: bool = False
     """Whether `argv` has the arguments already."""
+    name: str = "vllm"
+    """The word that starts it in its image."""
 
 
 def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
@@ -82,7 +84,7 @@ def make_root(
         device = folder / _DEVICES[here].format(number)
         device.parent.mkdir(parents=True, exist_ok=True)
         device.touch()
-    _write_program(folder / "usr/local/bin/vllm", program)
+    _write_program(folder / "usr/local/bin" / program.name, program)
     return folder
 
 

@@ -23,6 +23,7 @@ from twin.kube import JsonObject, KubeError
 
 _log = logging.getLogger("twin.gke.agent")
 _RETRY_SECONDS = 1.0
+_SERVERS = (Kind.ENGINE, Kind.IMAGES)
 _SAME_EVENT_SECONDS = 30.0
 _REFRESH_FLOOR_SECONDS = 1.0
 
@@ -269,7 +270,7 @@ class PodRunner:
         """Write to the timeline what is new."""
         subject = f"{self.namespace}/{self.name}"
         node: str = self._pod["spec"]["nodeName"]
-        engines = [c for c in self._containers if kind_of(c.spec) is Kind.ENGINE and c.launch.argv]
+        engines = [c for c in self._containers if kind_of(c.spec) in _SERVERS and c.launch.argv]
         facts = (
             ("engine.started", any(c.record for c in engines), "has its engine process"),
             ("pod.running", status.phase(self._containers) == "Running", "is running"),

@@ -49,7 +49,13 @@ def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> l
         ValueError: the chip is unknown.
     """
     dtype, sharding, kind = target(chip)
-    programs = Programs(Path(settings.folder), dtype, settings.text_tokens)
+    programs = Programs(
+        Path(settings.folder),
+        dtype,
+        settings.text_tokens,
+        None if chip == "cpu" else chip,
+        text_bits=settings.text_encoder_bits,
+    )
     files: list[Path] = []
     for key in keys(settings, ranks):
         file = file_of(out, programs, key, kind)

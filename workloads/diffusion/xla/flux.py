@@ -42,12 +42,13 @@ class FluxOnXla:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         folder = Path(settings.folder)
         self._settings = settings
-        self._programs = Programs(folder, data_type(), settings.text_tokens)
+        self._programs = Programs(
+            folder, data_type(), settings.text_tokens, text_bits=settings.text_encoder_bits
+        )
         self._compiled = Compiled(self._programs, settings.programs_folder, settings.cache_folder)
         say("reading weights")
         self._weights: dict[str, Weights] = {
-            stage: self._programs.part(Key(stage, 1)).load(data_type())
-            for stage in ("clip", "t5", "step", "decode")
+            stage: self._programs.load(stage) for stage in ("clip", "t5", "step", "decode")
         }
         self._adapters: dict[str, tuple[int, Weights]] = {}
         self._scheduler: Any = FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler")

@@ -16,6 +16,7 @@ from diffusers import AutoencoderKL, FluxTransformer2DModel
 from torchax import interop
 from transformers import AutoConfig, CLIPTextModel, T5EncoderModel
 
+from .attention import KernelAttention
 from .lora import add_low_rank
 
 Weights = dict[str, Any]
@@ -121,11 +122,18 @@ def long_text_encoder(folder: Path) -> Part:
     )
 
 
-def transformer(folder: Path, *, rank: int = 0) -> Part:
-    """Return the denoiser; with `rank` every linear layer takes a low-rank change, too."""
+def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -> Part:
+    """Return the denoiser on the platform's kernels.
+
+    Args:
+        folder: of the model.
+        rank: of the low-rank change that every linear layer takes, too; 0: none.
+        generation: of the chip it is compiled for; None: the one that is here.
+    """
 
     def build(at: Path) -> torch.nn.Module:
         made = _DENOISER.from_config(_DENOISER.load_config(at))
+        made.set_attn_processor(KernelAttention(generation))
         return add_low_rank(made, rank) if rank else made
 
     def forward(module: Any, latents: Any, embeds: Any, pooled: Any, at: Any, rest: Any) -> Any:

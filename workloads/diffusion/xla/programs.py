@@ -16,7 +16,7 @@ import numpy as np
 from diffusers import AutoencoderKL, FluxTransformer2DModel
 from transformers import AutoConfig
 
-from . import modules
+from . import modules, narrow
 from .modules import Weights
 
 CLIP_TOKENS = 77
@@ -88,12 +88,24 @@ class Programs:
         folder: of the model; only its configuration files are read.
         dtype: that the modules compute in; latents stay in float32.
         text_tokens: of a prompt, as T5 sees it.
+        generation: of the chip that is compiled for; None: the one that is here.
+        text_bits: of T5's weights, 16 or 8.
     """
 
-    def __init__(self, folder: Path, dtype: Any, text_tokens: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dtype: Any,
+        text_tokens: int,
+        generation: str | None = None,
+        *,
+        text_bits: int = 16,
+    ) -> None:
         self.folder = folder
         self.dtype = dtype
         self.text_tokens = text_tokens
+        self._generation = generation
+        self._text_bits = text_bits
         self.geometry = geometry(folder)
         self._parts: dict[str, modules.Part] = {}
 
@@ -104,7 +116,9 @@ class Programs:
             makers: dict[str, Callable[[], modules.Part]] = {
                 "clip": lambda: modules.text_encoder(self.folder),
                 "decode": lambda: modules.image_decoder(self.folder),
-                "step": lambda: modules.transformer(self.folder, rank=key.rank),
+                "step": lambda: modules.transformer(
+                    self.folder, rank=key.rank, generation=self._generation
+                ),
                 "t5": lambda: modules.long_text_encoder(self.folder),
             }
             self._parts[name] = makers[key.stage]()
@@ -117,7 +131,15 @@ class Programs:
             return self._step(part, key)
         if key.stage == "decode":
             return self._decode(part, key)
-        return lambda weights, ids: part(weights, ids).astype(self.dtype)
+        return lambda weights, ids: part(narrow.widened(weights, self.dtype), ids).astype(
+            self.dtype
+        )
+
+    def load(self, stage: str) -> Weights:
+        """Read the weights of a stage and put them on this process's device."""
+        weights = self.part(Key(stage, 1)).load(self.dtype)
+        is_narrow = stage == "t5" and self._text_bits == 8
+        return narrow.narrowed(weights) if is_narrow else weights
 
     def shapes(self, key: Key, sharding: Any = None) -> tuple[Any, ...]:
         """Return the shapes of a program's arguments."""
@@ -126,6 +148,8 @@ class Programs:
             return jax.ShapeDtypeStruct(sides, dtype, sharding=sharding)
 
         weights = self.part(key).shapes(self.dtype, sharding)
+        if key.stage == "t5" and self._text_bits == 8:
+            weights = narrow.narrowed_shapes(weights)
         sizes = self.geometry
         if key.stage in ("clip", "t5"):
             tokens = CLIP_TOKENS if key.stage == "clip" else self.text_tokens

@@ -79,8 +79,8 @@ def _transformer() -> FluxTransformer2DModel:
 def _vae() -> AutoencoderKL:
     made: Any = AutoencoderKL
     return made(
-        block_out_channels=(8, 16),
-        down_block_types=("DownEncoderBlock2D",) * 2,
+        block_out_channels=(8, 8, 16, 16),
+        down_block_types=("DownEncoderBlock2D",) * 4,
         in_channels=3,
         latent_channels=_LATENT_CHANNELS,
         layers_per_block=1,
@@ -89,7 +89,7 @@ def _vae() -> AutoencoderKL:
         sample_size=32,
         scaling_factor=0.3611,
         shift_factor=0.1159,
-        up_block_types=("UpDecoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 4,
         use_post_quant_conv=False,
         use_quant_conv=False,
     ).eval()

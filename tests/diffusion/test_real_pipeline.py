@@ -1,0 +1,114 @@
+"""The server with the real pipeline: torchax over diffusers, a tiny model, this machine."""
+
+import base64
+import io
+import json
+import signal
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.diffusion.conftest import SIZE, run
+from twin.paths import REPOSITORY
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
+LAST_BIT = 1  # of a colour: what arithmetic in another order may change
+
+
+def pictures(answer):
+    status, body, _ = answer
+    assert status == 200, body
+    found = [Image.open(io.BytesIO(base64.b64decode(each["b64_json"]))) for each in body["data"]]
+    assert {each.format for each in found} <= {"PNG", "JPEG"}
+    return [np.asarray(each).astype(int) for each in found]
+
+
+def ask(server, **body):
+    return pictures(server.ask(**{"prompt": "a red bicycle", "seed": 7, **body}))
+
+
+def test_programs_made_ahead_of_time_are_read_and_nothing_is_compiled(server, compiled):
+    assert compiled.count("\n") == 10
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line[0] == "{"]
+    ready = next(line for line in lines if line["message"] == "ready")
+    assert ready["programs"] == {"read": 10}
+
+
+def test_one_seed_is_one_picture_and_another_seed_another(server):
+    first, second = ask(server)[0], ask(server, seed=8)[0]
+    assert first.shape == (SIZE, SIZE, 3)
+    assert (ask(server)[0] == first).all()
+    assert abs(first - second).mean() > 10
+
+
+def test_a_prompt_changes_the_picture(server):
+    assert (ask(server)[0] != ask(server, prompt="a blue car")[0]).any()
+
+
+def test_a_picture_of_a_batch_is_the_one_drawn_alone(server):
+    batch = ask(server, n=2)
+    alone = [ask(server, seed=seed)[0] for seed in (7, 8)]
+    assert abs(np.stack(batch) - np.stack(alone)).max() <= LAST_BIT
+
+
+def test_a_jpeg_is_nearly_the_same_picture(server):
+    assert abs(ask(server, output_format="jpeg")[0] - ask(server)[0]).mean() < 20
+
+
+@pytest.mark.parametrize("adapter", ["", "comic"])
+def test_the_picture_is_the_one_that_diffusers_own_pipeline_draws(server, tiny, tmp_path, adapter):
+    out = tmp_path / "reference.png"
+    extra = [tiny / "adapters" / adapter] if adapter else []
+    run(REPOSITORY / "tests/diffusion/reference.py", tiny, out, 7, SIZE, *extra)
+    drawn = ask(server, model=adapter or "flux")[0]
+    assert abs(drawn - np.asarray(Image.open(out)).astype(int)).max() <= LAST_BIT
+
+
+def test_an_adapter_changes_the_picture_and_leaves_nothing_behind(server):
+    before = ask(server)[0]
+    assert abs(ask(server, model="comic")[0] - before).mean() > 1
+    assert (ask(server)[0] == before).all()
+
+
+def test_an_adapter_that_does_not_fit_is_the_clients_error(start, tiny):
+    other = tiny / "adapters" / "strange"
+    other.mkdir()
+    (other / "pytorch_lora_weights.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    server = start(adapters={"strange": str(other)}, max_batch=1).ready()
+    status, body, _ = server.ask(prompt="x", model="strange")
+    assert (status, body["error"]["code"]) == (400, "cannot_be_drawn")
+    assert ask(server)
+
+
+def test_eight_bits_of_the_text_encoder_change_the_picture_little(start, server):
+    narrow = start(text_encoder_bits=8, max_batch=1, adapters={}).ready()
+    assert abs(ask(narrow)[0] - ask(server)[0]).mean() < 8
+
+
+def test_several_processes_draw_candidates_of_one_request(start, server):
+    two = start(workers=2)
+    two.until(lambda: two.metric('diffusion_workers{state="ready"}') == 2)
+    drawn = ask(two, n=2)
+    assert two.metric("diffusion_batch_pictures_sum") == 2
+    assert two.metric("diffusion_batch_pictures_count") == 2
+    assert abs(np.stack(drawn) - np.stack(ask(server, n=2))).max() <= LAST_BIT
+
+
+def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
+    before = server.metric('diffusion_images_total{outcome="cancelled"}')
+    leave = server.hang_up_on(prompt="x", num_inference_steps=100)
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    leave()
+    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    assert server.metric('diffusion_images_total{outcome="cancelled"}') == before + 1
+    assert ask(server)
+
+
+def test_on_sigterm_the_picture_that_is_drawn_is_finished(start):
+    server = start(max_batch=1).ready()
+    drawing = server.begin(prompt="x", num_inference_steps=60)
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    server.process.send_signal(signal.SIGTERM)
+    assert pictures(drawing.result())
+    assert server.process.wait(120) == 0
