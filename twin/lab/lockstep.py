@@ -82,7 +82,8 @@ class Lockstep:
         stage = Stage(Report(()), 0.0)
         tasks: list[asyncio.Task[Record]] = []
         done = self._done
-        options = Options(timeout_seconds=3600.0)
+        # real seconds: on a busy machine nothing may be given up that time waits for
+        options = Options(timeout_seconds=3600.0, connect_seconds=600.0)
         async with Client(self._url, self._clock, options, self._first) as client:
             for number, ask in enumerate(trace.asks):
                 await self._tick(start + ask.at, stage)
