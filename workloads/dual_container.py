@@ -71,6 +71,8 @@ def dual_container_pod(
             **pod_head(pod, compute_class),
             "affinity": _alone_on_its_node(),
             "containers": [*containers, *beside(pod, containers[0])],
+            # for what runs beside the engines, which are privileged and so without the filter
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "tolerations": tolerations(sorted(nodes), compute_class),
             "volumes": [
                 *_merged(files["gpu"].volumes, files["tpu"].volumes),

@@ -54,7 +54,9 @@ def _ports(pod: PodOf) -> tuple[set[int], set[str]]:
 def _own(container: Container) -> Iterator[Finding]:
     server = engine(container)
     pod = container.pod
-    if server is not None and container.ports and server.port not in container.ports:
+    # containers of a pod share one network: another one may have declared the port
+    declared = {number for each in pod.containers for number in each.ports}
+    if server is not None and container.ports and server.port not in declared:
         yield broken(
             pod.obj,
             f"{container.path}.ports",
