@@ -1,14 +1,18 @@
 """What a fault costs while requests run; nothing is ever lost without an error to the client."""
 
+import json
 import os
 import signal
+import urllib.request
 
 import pytest
 
 from tests.twin.faults.rig import (
+    MODEL,
     NAMESPACE,
     NO_L4,
     NO_OTHER_TPU,
+    SPEED,
     STACK,
     TPU,
     Load,
@@ -18,11 +22,13 @@ from tests.twin.faults.rig import (
     wait_for,
 )
 from twin.gke.capacity import StockLine
+from twin.gke.monitoring.server import address_of
 from twin.traffic import Outcome
 
 pytestmark = pytest.mark.needs_tools
 
 NO_SPOT_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="spot", chips=0)
+NOTHING = StockLine(zone="*", accelerator="*", chips=0)
 POOL = "/apis/inference.networking.k8s.io/v1/namespaces/{ns}/inferencepools"
 POLICY = "/apis/networking.gke.io/v1/namespaces/{ns}/gcpbackendpolicies"
 
@@ -158,3 +164,33 @@ def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say):
     finally:
         file.write_text(text)
     assert counts(load.report)["answered"] == len(load.report.records)
+
+
+def alert(platform, name):
+    """The rule of an alert as the cluster's Prometheus evaluates it."""
+    url = f"http://{address_of(platform.cluster)}/api/v1/rules?type=alert"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        groups = json.load(answer)["data"]["groups"]
+    return next(rule for group in groups for rule in group["rules"] if rule["name"] == name)
+
+
+def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_back(
+    settled_platform,
+):
+    def state():
+        return alert(settled_platform, "NoReadyReplica")["state"]
+
+    wait_for(lambda: state() == "inactive", 60, state)
+    settled_platform.world(NOTHING)
+    try:
+        wait_for(lambda: state() == "firing", 180, state)
+        rule = alert(settled_platform, "NoReadyReplica")
+        assert settled_platform.ready() == []
+    finally:
+        settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
+    assert rule["duration"] == pytest.approx(120 / SPEED)  # it waited, on the twin's clock
+    (active,) = rule["alerts"]
+    assert active["labels"]["job"] == MODEL.replace(".", "-")
+    assert alert(settled_platform, "PickerAway")["state"] == "inactive"  # nobody else is woken
+    wait_for(lambda: state() == "inactive", 180, state)
+    settled_platform.settle(1)
