@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -85,15 +85,20 @@ def up(
         first = first_answer(outputs, endpoint, folder, limit)
     with step("Waiting until every replica is ready or out of rungs"):
         settled(paths, _REAL_SECONDS if real_engine else _SETTLE_SECONDS)
-    listed = models(endpoint)
     (folder / "endpoint").write_text(endpoint + "\n")
     console.print("\n" + "\n".join(first.lines) + "\n")
-    status_command.print_status(paths, outputs)
-    console.print(f"Gateway  {endpoint}  (also in {folder.parent.name}/{stack}/endpoint)")
-    for url in publish(read(stack), paths).values():
-        console.print(f"Watch    {url}", soft_wrap=True)
-    console.print(f"Models   {', '.join(listed)}")
-    status_command.print_prometheus(paths)
+    _tell(paths, stack, outputs)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     if planned is not None:
         play(planned, paths, endpoint, first.model, folder)
+
+
+def _tell(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
+    """Print what runs where, and the addresses of gateway, dashboards and metrics."""
+    endpoint: str = outputs["endpoint"]
+    status_command.print_status(paths, outputs)
+    console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
+    for url in publish(read(stack), paths).values():
+        console.print(f"Watch    {url}", soft_wrap=True)
+    console.print(f"Models   {', '.join(models(endpoint))}")
+    status_command.print_prometheus(paths)

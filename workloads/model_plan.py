@@ -3,7 +3,7 @@
 Nothing here knows Pulumi; errors are `ValueError` with the field first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,11 +101,6 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     if (problem := refused(wanted_of(args), rungs)) is not None:
         raise ValueError(": ".join(problem))
     nodes = _nodes(args, form, rungs)
-    weights = bucket_path(args["weights"], "weights")
-    adapters = {
-        name: bucket_path(uri, f"adapters.{name}")
-        for name, uri in sorted(args.get("adapters", {}).items())
-    }
     live = _live(args, form)
     size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
     role = _role(args, form, task, rungs)
@@ -115,26 +110,11 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         if reason is not None:
             raise ValueError(f"rungs: must hold the model, which {reason}")
     served = args.get("served_name", args["model"])
+    names = (served, *sorted(args.get("adapters", {})))
     spanning = _spanning(args, nodes)
     if live is not None and spanning:
         raise ValueError("live_adapters: must be left out where a replica has several hosts")
-    files = {
-        kind: storage(
-            kind,
-            args["model"],
-            weights,
-            adapters,
-            cache_bucket=args.get("cache_bucket"),
-            claim=args.get("weights_claim"),
-            draft=draft_of(args),
-            engine=args.get("engine", "vllm"),
-            is_streamed=is_streamed(args, kind),
-            weights_gib=size_gib,
-        )
-        for kind in nodes
-    }
-    if live is not None:
-        files = {kind: with_live(each, live) for kind, each in files.items()}
+    files = _files(args, nodes, size_gib, live)
     return ModelPlan(
         files=files,
         form=form,
@@ -148,12 +128,12 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
             ),
             live=live,
             model=args["model"],
-            names=(served, *adapters),
+            names=names,
             role=role,
             service_account=args["service_account"],
         ),
         replicas=_replicas(args, form, list(nodes)),
-        served_names=(served, *adapters),
+        served_names=names,
         serving={
             kind: serving_of(
                 args, nodes[kind], files[kind], served, task, spanning.get(kind), live, size_gib
@@ -162,6 +142,33 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         },
         spanning=spanning,
     )
+
+
+def _files(
+    args: Mapping[str, Any], kinds: Iterable[str], size_gib: float, live: LiveAdapters | None
+) -> dict[str, Storage]:
+    """Returns where a model's files come from, by kind of hardware."""
+    weights = bucket_path(args["weights"], "weights")
+    adapters = {
+        name: bucket_path(uri, f"adapters.{name}")
+        for name, uri in sorted(args.get("adapters", {}).items())
+    }
+    files = {
+        kind: storage(
+            kind,
+            args["model"],
+            weights,
+            adapters,
+            cache_bucket=args.get("cache_bucket"),
+            claim=args.get("weights_claim"),
+            draft=draft_of(args),
+            engine=args.get("engine", "vllm"),
+            is_streamed=is_streamed(args, kind),
+            weights_gib=size_gib,
+        )
+        for kind in kinds
+    }
+    return files if live is None else {kind: with_live(at, live) for kind, at in files.items()}
 
 
 def deployments(plan: ModelPlan) -> dict[str, Manifest]:

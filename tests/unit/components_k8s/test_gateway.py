@@ -1,73 +1,20 @@
 import json
-from typing import Any
 
-import pulumi
 import pytest
 import yaml
 
-from gke_inference.inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+from gke_inference.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
 from tests.unit.components_k8s import crds
-
-CUSTOM = {
-    "pool": "kubernetes:inference.networking.k8s.io/v1:InferencePool",
-    "objective": "kubernetes:inference.networking.x-k8s.io/v1alpha2:InferenceObjective",
-    "gateway": "kubernetes:gateway.networking.k8s.io/v1:Gateway",
-    "route": "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute",
-    "extension": "kubernetes:networking.gke.io/v1:GCPRoutingExtension",
-    "timeout": "kubernetes:networking.gke.io/v1:GCPBackendPolicy",
-    "health": "kubernetes:networking.gke.io/v1:HealthCheckPolicy",
-    "scrape": "kubernetes:monitoring.googleapis.com/v1:PodMonitoring",
-}
-DEPLOYMENT = "kubernetes:apps/v1:Deployment"
-CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
-LLAMA: RoutedModelArgs = {
-    "model_name": "llama-3.1-8b",
-    "pool_name": "llama-8b",
-    "selector": {"gke-inference/model": "llama-8b"},
-    "target_port": 8000,
-    "timeout_seconds": 600,
-    "adapters": ["sql", "support"],
-}
-EMBED: RoutedModelArgs = {
-    "model_name": "bge-m3",
-    "pool_name": "bge",
-    "selector": {"gke-inference/model": "bge"},
-    "target_port": 8000,
-    "timeout_seconds": 30,
-    "task": "embed",
-}
-
-
-def args(*models: RoutedModelArgs) -> InferenceGatewayArgs:
-    return {
-        "address_name": "acme-gateway",
-        "exposure": "external",
-        "gateway_name": "inference",
-        "models": list(models or [LLAMA]),
-        "namespace": "serving",
-        "region": "us-east5",
-    }
-
-
-def build(recorder, arguments):
-    recorder.run(lambda: InferenceGateway("gateway", arguments).gateway_name)
-    return recorder
-
-
-def refused(recorder, arguments, message):
-    with pytest.raises(pulumi.InputPropertyError, match=message):
-        build(recorder, arguments)
-    assert recorder.registrations == [] or all(
-        seen.type.startswith(("gke-inference:", "pulumi:")) for seen in recorder.registrations
-    )
-
-
-def named(recorder, type_name, name) -> dict[str, Any]:
-    found = [
-        seen.inputs for seen in recorder.all(type_name) if seen.inputs["metadata"]["name"] == name
-    ]
-    assert len(found) == 1
-    return found[0]
+from tests.unit.components_k8s.gateway_args import (
+    CONFIG_MAP,
+    CUSTOM,
+    DEPLOYMENT,
+    EMBED,
+    LLAMA,
+    args,
+    build,
+    named,
+)
 
 
 def test_every_custom_object_is_what_its_crd_declares(recorder):
@@ -320,87 +267,3 @@ def test_no_container_of_the_gateway_runs_as_root(recorder):
         for container in pod["containers"]:
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"exposure": "public"}, "exposure.*external, internal, got 'public'"),
-        ({"exposure": "internal"}, "subnetwork.*internal"),
-        ({"hostname": "a.example.com"}, "hostname.*certificate"),
-        ({"gateway_name": "G"}, "gatewayName.*got 'G'"),
-        ({"gateway_name": "g" * 52}, "gatewayName.*at most 51"),
-        ({"models": []}, "at least one model"),
-        ({"picker_failure": "ajar"}, "pickerFailure.*closed, open"),
-        ({"picker_replicas": 0}, "pickerReplicas.*1 to 5, got 0"),
-        ({"router_replicas": 0}, "routerReplicas"),
-        ({"port": 0}, "port.*1 to 65535, got 0"),
-    ],
-)
-def test_a_gateway_that_cannot_be_is_refused(recorder, change, message):
-    refused(recorder, {**args(), **change}, message)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pool_name": "Llama"}, r"models\[0\]\.poolName"),
-        ({"target_port": 70_000}, r"models\[0\]\.targetPort.*65535"),
-        ({"timeout_seconds": 0}, r"models\[0\]\.timeoutSeconds.*1 to 3600, got 0"),
-        ({"timeout_seconds": 3601}, r"models\[0\]\.timeoutSeconds"),
-        ({"priority": -1}, r"models\[0\]\.priority"),
-        ({"task": "rerank"}, r"models\[0\]\.task.*embed, generate"),
-        ({"selector": {}}, r"models\[0\]\.selector"),
-        ({"model_name": "two words"}, r"models\[0\]\.modelName.*'two words'"),
-        ({"adapters": ["sql", "sql"]}, "own modelName, got 'sql' twice"),
-    ],
-)
-def test_a_model_that_cannot_be_routed_is_refused(recorder, change, message):
-    model: Any = {**LLAMA, **change}
-    refused(recorder, args(model), message)
-
-
-def test_two_models_do_not_share_a_name(recorder):
-    refused(recorder, args(LLAMA, {**LLAMA, "pool_name": "other"}), "own modelName")
-
-
-def test_two_models_do_not_share_a_pool(recorder):
-    refused(recorder, args(LLAMA, {**EMBED, "pool_name": "llama-8b"}), "own poolName")
-
-
-def with_canary(model: RoutedModelArgs, **change: Any) -> Any:
-    canary = {"pool_name": "llama-8b-v2", "selector": {"m": "v2"}, "version": "v2", **change}
-    return {**model, "canary": canary}
-
-
-def test_what_a_canary_adds_is_what_its_crd_declares(recorder):
-    build(recorder, args(with_canary(LLAMA, percent=10)))
-    routes = [seen.inputs for seen in recorder.all(CUSTOM["route"])]
-    assert {route["metadata"]["name"] for route in routes} >= {"llama-8b", "llama-8b-v2-pinned"}
-    for seen in recorder.registrations:
-        if seen.type in CUSTOM.values():
-            crds.check(seen.inputs)
-    assert len(recorder.all(CUSTOM["pool"])) == 2
-    assert len(recorder.all(CUSTOM["timeout"])) == 3
-
-
-def test_an_embedding_model_has_canaries_too(recorder):
-    build(recorder, args(with_canary(EMBED, percent=25)))
-    (rule,) = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"]
-    assert [(r["kind"], r["name"], r["port"], r["weight"]) for r in rule["backendRefs"]] == [
-        ("Service", "bge", 8000, 75),
-        ("Service", "llama-8b-v2", 8000, 25),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"percent": 101}, "canary.percent.*must be 0 to 100"),
-        ({"version": "stable"}, "canary.version.*and not 'stable'"),
-        ({"pool_name": "llama-8b"}, "own poolName"),
-        ({"selector": {}}, "canary.selector.*must have at least one label"),
-    ],
-)
-def test_a_canary_that_cannot_be_is_refused(recorder, change, message):
-    refused(recorder, args(with_canary(LLAMA, **change)), message)

@@ -7,7 +7,7 @@ from gke_inference.gateway_definitions import definitions
 from gke_inference.gateway_routes import RoutedModel, objectives
 from gke_inference.inference_gateway import InferenceGateway, InferenceGatewayArgs
 from tests.unit.components_k8s import crds
-from tests.unit.components_k8s.test_gateway import args, build
+from tests.unit.components_k8s.gateway_args import args, build
 
 TYPE = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 

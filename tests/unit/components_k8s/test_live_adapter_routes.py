@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from gke_inference.inference_gateway import RoutedCanaryArgs, RoutedModelArgs
-from tests.unit.components_k8s.test_gateway import CONFIG_MAP, CUSTOM, LLAMA, args, build
+from tests.unit.components_k8s.gateway_args import CONFIG_MAP, CUSTOM, LLAMA, args, build
 
 LIVE: RoutedModelArgs = {**LLAMA, "has_live_adapters": True}
 WITHOUT: RoutedModelArgs = {**LIVE, "adapters": []}
