@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gke_inference.engines import engine
 from gke_inference.gateway_picker import picker_args
 from gke_inference.versions import api
 from twin import daemon, processes
@@ -223,7 +224,7 @@ class Rig:
         file.write_text(policy.picker or "")
         grpc, health, metrics = free_port(), free_port(), free_port()
         arguments = [
-            *picker_args(NAMESPACE, POOL, is_highly_available=False),
+            *picker_args(NAMESPACE, POOL, engine("vllm").metrics, is_highly_available=False),
             f"--config-file={file}",
             f"--grpc-port={grpc}",
             f"--grpc-health-port={health}",
