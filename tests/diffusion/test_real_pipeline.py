@@ -30,7 +30,8 @@ def ask(server, **body):
 
 def test_programs_made_ahead_of_time_are_read_and_nothing_is_compiled(server, compiled):
     assert compiled.count("\n") == 10
-    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line[0] == "{"]
+    said = server.log.read_text().splitlines()
+    lines = [json.loads(line) for line in said if line.startswith("{")]
     ready = next(line for line in lines if line["message"] == "ready")
     assert ready["programs"] == {"read": 10}
 
