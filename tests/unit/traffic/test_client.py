@@ -20,7 +20,7 @@ def test_a_complete_stream_is_answered_with_its_tokens_times_and_replica(server)
     assert found.due == 0.0
     assert found.first is not None
     assert found.last is not None
-    assert found.due <= found.sent < found.first < found.last < found.done
+    assert found.due <= found.sent < found.first <= found.last < found.done
 
 
 def test_events_cut_anywhere_by_the_network_are_read_whole(server):
