@@ -15,6 +15,7 @@ from scripts.engine import Engine
 from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
+from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from twin import daemon
@@ -84,7 +85,11 @@ def up(
         limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
         first = first_answer(outputs, endpoint, folder, limit)
     with step("Waiting until every replica is ready or out of rungs"):
-        settled(paths, _REAL_SECONDS if real_engine else _SETTLE_SECONDS)
+        settled(paths, limit if real_engine else _SETTLE_SECONDS)
+    if real_engine:
+        with step("Waiting for the real engine"):
+            pod = keep_real(paths, real_engine, _REAL_SECONDS)
+        console.print(f"{pod} is the real engine.")
     (folder / "endpoint").write_text(endpoint + "\n")
     console.print("\n" + "\n".join(first.lines) + "\n")
     _tell(paths, stack, outputs)

@@ -60,6 +60,17 @@ def test_when_the_real_replica_is_gone_the_next_one_that_starts_is_real(paths: T
     assert real_engine.is_chosen(paths.root, pod("u2"), ARGV)
 
 
+def test_the_place_is_free_before_a_replica_starts_and_after_it_is_gone(paths: TwinPaths):
+    assert real_engine.replica(paths) is None
+    real_engine.ask_for(paths, "llama-3.1-8b")
+    assert real_engine.replica(paths) is None
+    runs(paths, "u1")
+    real_engine.is_chosen(paths.root, pod("u1"), ARGV)
+    assert real_engine.replica(paths) == "pod-u1"
+    (paths.clusters / "c" / "pods" / "default" / "u1").rmdir()
+    assert real_engine.replica(paths) is None
+
+
 def test_nobody_asks_any_more(paths: TwinPaths):
     real_engine.ask_for(paths, "llama-3.1-8b")
     real_engine.ask_for(paths, None)

@@ -52,13 +52,26 @@ def is_chosen(root: Path, pod: JsonObject, argv: list[str]) -> bool:
         if setting["model"] not in arguments.served_names(argv):
             return False
         uid: str = pod["metadata"]["uid"]
-        holder = setting.get("uid")
-        if holder not in (None, uid) and any(root.glob(f"clusters/*/pods/*/{holder}")):
+        if setting.get("uid") != uid and _is_there(root, setting):
             return False
         stream.seek(0)
         stream.truncate()
         stream.write(json.dumps({**setting, "uid": uid, "pod": pod["metadata"]["name"]}))
     return True
+
+
+def replica(paths: TwinPaths) -> str | None:
+    """Return the name of the pod that has the place of the real replica, None while it is free."""
+    file = paths.real_engine_file
+    if not file.exists():
+        return None
+    setting: dict[str, Any] = json.loads(file.read_text())
+    return setting["pod"] if _is_there(paths.root, setting) else None
+
+
+def _is_there(root: Path, setting: dict[str, Any]) -> bool:
+    uid = setting.get("uid")
+    return uid is not None and any(root.glob(f"clusters/*/pods/*/{uid}"))
 
 
 def command(
