@@ -19,6 +19,7 @@ import yaml
 
 from infra.growth import stack_with_models
 from scripts import bench_confirm, bench_routing
+from scripts.bench_diffusion import diffusion_rows
 from scripts.bench_disagg import rows as bench_disagg_rows
 from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_gateway import bench_gateway
@@ -46,6 +47,7 @@ class Subject(StrEnum):
     SETUP = "setup"
     DISAGG = "disagg"
     PLAN = "plan"
+    DIFFUSION = "diffusion"
     LADDER = "ladder"
     ROUTING = "routing"
     GATEWAY = "gateway"
@@ -202,6 +204,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.SETUP: bench_setup,
     Subject.DISAGG: bench_disagg,
     Subject.PLAN: lambda _engine, runs: plan_rows(runs),
+    Subject.DIFFUSION: lambda _engine, _runs: diffusion_rows(),
     Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     Subject.GATEWAY: bench_hop,
 }

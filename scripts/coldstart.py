@@ -44,8 +44,8 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Tabl
 def coldstart(
     stack: Annotated[
         str,
-        typer.Argument(help="Environment: a file stacks/Pulumi.NAME.yaml."),
-    ] = "",
+        typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml."),
+    ] = "local",
     doubling: Annotated[
         float, typer.Option(min=1, help="Seconds in which traffic doubles at worst.")
     ] = DOUBLING_SECONDS,

@@ -92,7 +92,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def cost(
-    stack: Annotated[str, typer.Argument(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
     mean_share: Annotated[
         float, typer.Option(help="Mean over peak of the traffic, for what is expected.")
     ] = MEAN_SHARE,
