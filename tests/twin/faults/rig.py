@@ -21,6 +21,7 @@ from twin.gke.capacity import StockLine, World
 from twin.kube import Kube
 from twin.paths import REPOSITORY, TwinPaths
 from twin.traffic import Outcome, Report, Trace, mixed_lengths, run
+from workloads.live_adapters import LOADER
 
 STACK = "local"
 LOCAL = REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml"
@@ -166,16 +167,16 @@ class Platform:
         except Exception:  # noqa: BLE001 - every reason not to answer is a reason to wait
             return False
 
-    def process_of(self, pod: str, container: str | None = None) -> int:
-        """Pid of the process of a pod."""
+    def process_of(self, pod: str) -> int:
+        """Pid of the server in a pod: of a replica the engine, not the launcher in front of it."""
         uid = self.kube.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")["metadata"]["uid"]
         found = [
             records.read(file)
             for file in (self.cluster / "pods" / NAMESPACE / uid).glob("*.process.json")
-            if container in {None, file.name.removesuffix(".process.json")}
+            if file.name != f"{LOADER}.process.json"
         ]
         [record] = [one for one in found if one is not None and one.alive]
-        return record.pid
+        return behind_launcher(record.pid)
 
     def picker(self) -> str:
         """Name of the pod of the model's picker."""
@@ -199,6 +200,16 @@ def wait_for(holds: Callable[[], bool], seconds: float, found: Callable[[], str]
     while not holds():
         assert time.monotonic() < until, f"not after {seconds:g} s: {found()}"
         time.sleep(0.2)
+
+
+def behind_launcher(pid: int) -> int:
+    """Pid of what a launcher started; of any other process its own."""
+    process = Path(f"/proc/{pid}")
+    if b"engine\0--spec=" not in (process / "cmdline").read_bytes():
+        return pid
+    lists = [file.read_text().split() for file in process.glob("task/*/children")]
+    [child] = [int(number) for numbers in lists for number in numbers]
+    return child
 
 
 class Slowed:
