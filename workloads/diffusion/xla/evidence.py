@@ -25,6 +25,7 @@ import torchax
 from kernels import compiler, estimate, tables
 from kernels.attention import attention
 from kernels.shapes import DEFAULT_BLOCKS, AttentionShape, Blocks
+from kernels.tuner import CodeSizes
 from torchax import interop
 
 from .attention import KernelAttention
@@ -83,14 +84,15 @@ def blocks_of(words: str) -> Blocks:
 
 
 def attention_ms(blocks: Blocks) -> float:
-    """Return the estimate of one call of the kernel with these blocks."""
-    array = compiler.array("v6e", (1, HEADS, PATCHES + TEXT, HEAD_SIZE), jnp.bfloat16)
+    """Return the estimate of one call of the kernel with these blocks, as the table's is made.
 
-    def call(q: Any, k: Any, v: Any) -> Any:
-        return attention(q, k, v, causal=False, block_sizes=blocks, generation="v6e")
-
-    found, _ = compiler.compiled(call, array, array, array, what=f"attention {blocks}")
-    return estimate.kernel_ms(SHAPE, blocks, found.code_bytes, "v6e")
+    Raises:
+        ValueError: the blocks do not fit.
+    """
+    code, refusal = CodeSizes().of(SHAPE, blocks, "v6e")
+    if code is None:
+        raise ValueError(refusal)
+    return estimate.kernel_ms(SHAPE, blocks, code, "v6e")
 
 
 def figures(variant: Variant) -> Figures:
