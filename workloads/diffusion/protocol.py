@@ -145,6 +145,10 @@ def _prompt(given: dict[str, Any]) -> str:
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
         raise ApiError(400, "prompt: must be a text that is not empty", param="prompt")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:  # JSON may spell half a character, which ends a tokenizer
+        raise ApiError(400, "prompt: must be whole characters", param="prompt") from None
     if len(prompt) > LONGEST_PROMPT:
         raise ApiError(
             400,

@@ -134,6 +134,7 @@ class Worker:
                 self._hear(message)
         except TimeoutError:
             self._process.kill()
+        self._set(State.STARTING, "ended")  # before `_finish`: what waits is for another process
         code = await self._process.wait()
         logs.say(logging.ERROR, f"worker {self.number} ended", worker=self.number, exit_code=code)
         self._finish(Lost(f"worker {self.number} ended with {code}"))

@@ -52,6 +52,7 @@ def test_everything_a_request_may_say_is_taken():
         ({}, 400, "prompt", "not empty"),
         ({"prompt": "  "}, 400, "prompt", "not empty"),
         ({"prompt": "x" * 32_001}, 400, "prompt", "at most 32000"),
+        ({"prompt": "half a character \ud83d"}, 400, "prompt", "whole characters"),
         ({"prompt": "x", "model": "gpt-9"}, 404, "model", "'gpt-9' does not exist"),
         ({"prompt": "x", "n": 5}, 400, "n", "from 1 to 4"),
         ({"prompt": "x", "n": True}, 400, "n", "a whole number"),

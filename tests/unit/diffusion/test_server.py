@@ -119,6 +119,21 @@ def test_a_worker_that_ends_fails_its_picture_and_is_started_again(serve):
     assert drawn(server.ask(prompt="again"))
 
 
+def test_what_waits_while_a_worker_ends_is_drawn_by_the_next_one(serve, tmp_path):
+    server = serve(timeout_seconds=60).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    ends = server.begin(prompt="die")
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    waits = server.begin(prompt="x", num_inference_steps=2)
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    gate.touch()
+    held.result()
+    assert ends.result()[0] == 500
+    assert drawn(waits.result())
+
+
 def test_a_model_that_cannot_be_loaded_is_broken_and_not_starting_for_ever(serve):
     server = serve(pipeline="tests.unit.diffusion.fake:broken")
     server.until(lambda: server.get("/live")[0] == 503)

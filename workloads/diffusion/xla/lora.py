@@ -50,8 +50,7 @@ def read_adapter(folder: Path, wanted: dict[str, Any], rank: int) -> dict[str, n
     Raises:
         ValueError: it is not an adapter of this model; the message says what does not fit.
     """
-    state, alphas = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
-    changes = _pairs(state, dict(alphas or {}))
+    changes = _changes(folder)
     strange = sorted(name for name in changes if f"{name}.lora_down" not in wanted)
     if strange or not changes:
         raise ValueError(f"must change layers of this model, got {strange[:1] or 'nothing'}")
@@ -73,14 +72,21 @@ def rank_of(folder: Path) -> int:
     """Return the smallest of `RANKS` that holds an adapter.
 
     Raises:
-        ValueError: none does.
+        ValueError: none does, or its files cannot be read.
     """
-    state, _ = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
-    mine = max((down.shape[0] for down, _ in _pairs(state, {}).values()), default=0)
+    mine = max((down.shape[0] for down, _ in _changes(folder).values()), default=0)
     for rank in RANKS:
         if mine <= rank:
             return rank
     raise ValueError(f"must have at most rank {RANKS[-1]}, got {mine}")
+
+
+def _changes(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    try:
+        state, alphas = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
+        return _pairs(state, dict(alphas or {}))
+    except Exception as error:  # the readers' errors, such as of half a file, have no common parent
+        raise ValueError(f"must be an adapter that can be read: {error}") from error
 
 
 def _pairs(
