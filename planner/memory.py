@@ -103,6 +103,16 @@ IMAGE_UTILISATION = 31.25 / 32
 """Share of a TPU's memory that a program may take: libtpu says 31.25 GiB of a v6e's 32."""
 
 
+def copy_gib(rung: Memory, weights: float) -> tuple[float, float]:
+    """Returns what a whole copy of an image model takes of a chip, and what the chip has, in GiB.
+
+    Args:
+        rung: The rung.
+        weights: GiB of weights.
+    """
+    return weights + IMAGE_ROOM_GIB, rung.memory_gib / rung.chips * IMAGE_UTILISATION
+
+
 def check_copies_fit(rung: Memory, weights: float) -> str | None:
     """Returns why a chip does not hold a whole copy of a model, or `None` when each one does.
 
@@ -110,8 +120,7 @@ def check_copies_fit(rung: Memory, weights: float) -> str | None:
         rung: The rung.
         weights: GiB of weights.
     """
-    per_chip = rung.memory_gib / rung.chips
-    needed, usable = weights + IMAGE_ROOM_GIB, per_chip * IMAGE_UTILISATION
+    needed, usable = copy_gib(rung, weights)
     if needed <= usable:
         return None
     return (

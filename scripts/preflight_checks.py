@@ -9,6 +9,7 @@ from gke_inference.rungs import Rung
 from infra.capacity import checked_rungs
 from infra.stack import Engine, Model, Platform
 from planner.architectures import Architecture, find
+from planner.memory import check_copies_fit, copy_gib, weights_gib
 from planner.room import Layers, Room, room
 from workloads.kernels.shapes import GENERATIONS, HBM_GIB, AttentionShape
 from workloads.kernels.tables import choose
@@ -77,18 +78,19 @@ def split(model: Model, rung: Rung) -> tuple[int, int]:
 
 def memory(model: Model, rung: Rung, architecture: Architecture | None) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the arithmetic."""
+    if model.engine is Engine.DIFFUSION:
+        return _copies(model, rung)
     chip = accelerator(rung.accelerator)
     generation = _generation(rung)
     device = (
         HBM_GIB[generation] if generation in HBM_GIB else chip.memory_gib / chip.devices_per_chip
     )
     tensor, stages = split(model, rung)
-    has_cache = model.engine is not Engine.DIFFUSION
     found = room(
         parameters_billion=model.size.parameters_billion,
         bits=model.size.bits,
         context=model.context,
-        kept=layers(architecture) if architecture is not None and has_cache else None,
+        kept=layers(architecture) if architecture is not None else None,
         device_gib=device,
         tensor=tensor,
         stages=stages,
@@ -97,14 +99,19 @@ def memory(model: Model, rung: Rung, architecture: Architecture | None) -> Check
     brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
     if found.tokens:
         brief += f", {found.tokens / model.context:.1f} requests"
-    return Check(found.is_enough, _room_says(found, model, architecture, has_cache), brief)
+    return Check(found.is_enough, _room_says(found, model, architecture), brief)
 
 
-def _room_says(
-    found: Room, model: Model, architecture: Architecture | None, has_cache: bool
-) -> str:
-    if not has_cache:
-        return str(found)
+def _copies(model: Model, rung: Rung) -> Check:
+    """Return whether each chip holds a whole copy of a model that draws."""
+    weights = weights_gib(model.size.parameters_billion, model.size.bits)
+    needed, usable = copy_gib(rung, weights)
+    reason = check_copies_fit(rung, weights)
+    says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
+    return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
+
+
+def _room_says(found: Room, model: Model, architecture: Architecture | None) -> str:
     if architecture is None:
         return f"{found}; KV cache not checked: the layers of {model.weights} are not known"
     return (

@@ -79,7 +79,12 @@ def test_a_diffusion_model_on_tpu_needs_an_entry_of_our_table() -> None:
     assert found.table.ok
     assert found.call is not None
     assert found.call["kernel"] == "splash"
-    assert found.memory.says.startswith("22.4 weights + 3.4 (beside them) <= 28.1")
+    assert found.memory.says.startswith("22.4 weights, 24.4 in all <= 31.2 GiB a chip")
+
+
+def test_every_chip_of_a_slice_must_hold_a_whole_diffusion_model() -> None:
+    flux = model(weights="flux.1-dev", size={"parameters_billion": 16.9}, engine="diffusion")
+    assert line("flux", flux, rung(topology="2x2")).memory.ok is False
 
 
 def test_a_diffusion_model_on_a_chip_without_a_table_fails() -> None:
