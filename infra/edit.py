@@ -105,11 +105,14 @@ def _model(placement: Placement, capacity: str, existing: Any) -> dict[str, Any]
         "slo": _flow({"ttft_p95_ms": ttft, "tpot_p95_ms": tpot}),
     }
     settings: dict[str, Any] = dict(existing.get("settings", {})) if existing else {}
+    settings.pop("tensor_parallel", None)  # of the hardware before
+    if placement.bits == 16:
+        settings.pop("quantization", None)
     if placement.bits == 8 and placement.checkpoint_bits > 8:
         settings["quantization"] = "fp8"
     if placement.tensor_parallel is not None:
         settings["tensor_parallel"] = placement.tensor_parallel
-    if settings:
+    if settings or (existing and "settings" in existing):
         made["settings"] = _flow(settings)
     if existing is None or "regions" in existing:
         made["regions"] = [placement.region]

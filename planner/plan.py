@@ -1,5 +1,6 @@
 """From a model, its traffic and its promise to a ranked list of what to run it on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +19,7 @@ from planner.replica_memory import kv_bytes
 from planner.steady import Work, kv_copies, stack, work
 
 _NOT_FOR_SERVING = ("calendar",)
+_BITS = (4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ class Question:
         Raises:
             ValueError: a number is out of range.
         """
+        if not math.isfinite(self.rate):
+            raise ValueError(f"rate: must be a number, got {self.rate}")
+        if unknown := sorted(set(self.bits) - set(_BITS)):
+            raise ValueError(f"bits: must be of {', '.join(map(str, _BITS))}, got {unknown[0]}")
+        if self.context < 0:
+            raise ValueError(f"context: must be 0 or more, got {self.context}")
         positive = ("rate", "given", "made", "ttft_p95_ms", "tpot_p95_ms")
         for field in positive:
             if getattr(self, field) <= 0:

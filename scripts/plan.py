@@ -157,8 +157,13 @@ def _print_group(title: str, group: Group) -> None:
 def _errors(file: Path | None) -> None:
     """Print how wrong estimates are, on points that were left out or on those of a file."""
     if file is not None:
-        with file.open(newline="", encoding="utf-8") as stream:
-            found = points_of(list(csv.DictReader(stream)))
+        try:
+            with file.open(newline="", encoding="utf-8") as stream:
+                found = points_of(list(csv.DictReader(stream)))
+        except (OSError, ValueError) as error:
+            raise CommandError(f"{file}: must be a table of points: {error}") from None
+        except KeyError as error:
+            raise CommandError(f"{file}: must have a column {error.args[0]}") from None
         if not found:
             raise CommandError(f"{file}: must have rows with lengths and a known model, got none")
         _print_group(str(file), of_new(found))
@@ -192,6 +197,10 @@ def _write(
     form = one.candidate.form
     if one.provisioning == "reservation":
         raise CommandError("--write: must be bought without a reservation, whose name is not known")
+    if form.bits < 8 < question.model.bits:
+        raise CommandError(
+            f"--write: must be of 8 bits or more, as weights of {form.bits} are another checkpoint"
+        )
     model = name or question.model.name
     slo = (int(question.ttft_p95_ms), int(question.tpot_p95_ms))
     placement = Placement(
@@ -294,7 +303,10 @@ def plan(
 
 def _print_images(model: Architecture, rate: float, as_json: bool) -> None:
     """Print what images cost on each accelerator."""
-    choices = picture_choices(model, rate)
+    try:
+        choices = picture_choices(model, rate)
+    except (OverflowError, ValueError) as error:
+        raise CommandError(f"--rate: {error}") from None
     if as_json:
         print(json.dumps([asdict(one) for one in choices], indent=1))
         return

@@ -56,6 +56,14 @@ def test_a_model_that_is_there_keeps_its_other_words(folder):
     assert model.settings.quantization is not None
 
 
+def test_what_belonged_to_the_hardware_before_goes_with_it(folder):
+    split = dataclasses.replace(PLACEMENT, bits=8, tensor_parallel=1)
+    write_model("prod", "qwen3-32b", split, folder)
+    write_model("prod", "qwen3-32b", PLACEMENT, folder)
+    settings = read("prod", folder).models["qwen3-32b"].settings
+    assert (settings.tensor_parallel, settings.quantization) == (None, None)
+
+
 def test_a_stack_that_would_not_be_usable_is_left_as_it_was(folder):
     file = folder / "Pulumi.prod.yaml"
     before = file.read_bytes()

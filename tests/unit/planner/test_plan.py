@@ -106,6 +106,9 @@ def test_a_model_that_nothing_holds_is_one_message():
         ({"prefix_share": 1.0}, "prefix_share: must be 0 to below 1, got 1.0"),
         ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
         ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
+        ({"bits": (3,)}, "bits: must be of 4, 8, 16, 32, got 3"),
+        ({"context": -5}, "context: must be 0 or more"),
+        ({"rate": float("inf")}, "rate: must be a number"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(changes, message: str):
