@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ Token = Callable[[], str]
 """Returns an access token of Google's."""
 
 _GOOGLE = re.compile(r"^([a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io)$")
+_TOKEN_SECONDS = 1800.0  # Google's tokens live an hour, and a mirror takes longer
 _TIMEOUT_SECONDS = 6 * 3600  # a mirror moves tens of GB
 
 
@@ -63,7 +65,8 @@ class Registry:
     token: Token = google_token
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Servers that stand in for registries, by the name of the registry: spoken to over HTTP."""
-    _tokens: dict[str, str] = field(default_factory=dict[str, str])
+    _known: tuple[str, float] = ("", 0.0)
+    """Google's token, and when it was read."""
 
     def digest(self, reference: str) -> str:
         """Return the digest that a tag has now, of the index where there is one.
@@ -126,8 +129,10 @@ class Registry:
         if not hosts:
             yield os.environ
             return
-        known = self._tokens.setdefault("google", "") or self.token()
-        self._tokens["google"] = known
+        known, read = self._known
+        if not known or time.monotonic() - read > _TOKEN_SECONDS:
+            known = self.token()
+            self._known = known, time.monotonic()
         secret = base64.b64encode(f"oauth2accesstoken:{known}".encode()).decode()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "config.json"
