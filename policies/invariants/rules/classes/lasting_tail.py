@@ -11,8 +11,7 @@ _ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")
 
 def _check(world: World) -> Iterator[Finding]:
     for each in world.of("ComputeClass"):
-        listed = rungs(each)
-        if not listed or not all(rung.is_spot for rung in listed):
+        if not _is_spot_only(world, each.name):
             continue
         users = _users(world, each)
         if users:
@@ -29,7 +28,8 @@ def _check(world: World) -> Iterator[Finding]:
 def _users(world: World, chosen: Obj) -> list[str]:
     """Return the servers whose whole capacity is this class.
 
-    Two Deployments behind one pool are one model: the other one's class counts as capacity.
+    Two Deployments behind one pool are one model: the other one's class counts as capacity, where
+    it has more than spot.
     """
     found: list[str] = []
     for pod in world.pods:
@@ -47,9 +47,15 @@ def _users(world: World, chosen: Obj) -> list[str]:
             for pool in pools
             for each in world.selected(pool.namespace, _selector(pool))
         }
-        if others <= {chosen.name}:
+        if all(_is_spot_only(world, name) for name in others | {chosen.name}):
             found.append(pod.obj.name)
     return found
+
+
+def _is_spot_only(world: World, name: str | None) -> bool:
+    each = world.find("ComputeClass", "", name or "")
+    listed = [] if each is None else rungs(each)
+    return bool(listed) and all(rung.is_spot for rung in listed)
 
 
 def _selector(pool: Obj) -> dict[str, dict[str, str]]:
