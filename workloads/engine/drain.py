@@ -1,5 +1,6 @@
 """How many requests are open, by the engine's own metrics."""
 
+import http.client
 import re
 import urllib.request
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ def open_requests(url: str, metrics: Sequence[str]) -> "float | None":
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - this pod
             page = answer.read().decode(errors="replace")
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     return total(page, metrics)
 

@@ -1,5 +1,6 @@
 """How the server is: its stage, and the launcher's own endpoints for probes."""
 
+import http.client
 import json
 import threading
 import time
@@ -115,5 +116,5 @@ def answers(url: str, seconds: float = 2.0) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:  # noqa: S310 - this pod
             return answer.status < 300
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return False

@@ -25,6 +25,7 @@ spot-vms, graceful termination)."""
 
 _SPOT_SPARE_SECONDS = 3.0
 _POLL_SECONDS = 0.5
+_REAP_SECONDS = 30.0
 
 
 class Launcher:
@@ -136,7 +137,7 @@ class Launcher:
         if not self._stop.is_set():
             self.state.enter("serving", "", **_kept(kept, caches.entries(serving)))
         while engine.code is None and not self._stop.is_set():
-            self._changed.wait()
+            self._changed.wait(_REAP_SECONDS)
             self._changed.clear()
             reap(engine.pid)
         if engine.code is not None:

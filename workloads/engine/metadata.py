@@ -3,6 +3,7 @@
 `GCE_METADATA_HOST` moves it, as for Google's own libraries.
 """
 
+import http.client
 import os
 import urllib.request
 
@@ -19,7 +20,7 @@ def get(path: str) -> "str | None":
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
             return answer.read().decode().strip()
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
 
 

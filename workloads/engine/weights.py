@@ -174,8 +174,13 @@ def _named(index: Path) -> "set[str] | None":
 
 def _is_repository(folder: Path) -> bool:
     """Say whether the folder holds other folders with something in them, as Triton's does."""
-    with os.scandir(folder) as entries:
-        return any(entry.is_dir() and any(os.scandir(entry.path)) for entry in entries)
+    for entry in folder.iterdir():
+        try:
+            if entry.is_dir() and any(entry.iterdir()):
+                return True
+        except OSError:  # such as a disk's lost+found, which is root's
+            continue
+    return False
 
 
 def _gib(size: int) -> str:
