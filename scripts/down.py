@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError, console
-from scripts.engine import Engine
+from scripts.engine import Engine, stack_names
 from scripts.recover import recover
 from scripts.sweep import leftovers
 from twin import clusters, daemon, processes
@@ -46,9 +46,14 @@ def _destroy_stacks(paths: TwinPaths) -> None:
         return
     engine = Engine(paths)
     for stack in engine.stacks():
-        engine.ensure_stack(stack)
         if not engine.deployment(stack).get("resources"):
             continue
+        if stack not in stack_names():
+            raise CommandError(
+                f"{stack} is on the twin and its file stacks/Pulumi.{stack}.yaml is gone: put it "
+                "back, or throw the twin away with gke-inference down --force"
+            )
+        engine.ensure_stack(stack)
         daemon.repair(paths)
         recover(engine, stack)
         if engine.run("destroy", "--yes", "--skip-preview", "-s", stack).returncode:

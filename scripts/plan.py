@@ -261,7 +261,12 @@ def plan(
     if not model:
         raise CommandError("MODEL: is required: a name, or the path of a config.json")
     found = _architecture(model, parameters)
+    if as_json and (explain or chart is not None):
+        raise CommandError("--json: must stand without --explain and --chart")
     if found.kind == "diffusion":
+        given_too = {"--chart": chart, "--explain": explain, "--region": region, "--write": write}
+        if unknown := [option for option, value in given_too.items() if value]:
+            raise CommandError(f"{unknown[0]}: must be left out for a model that draws ({found.name})")
         _print_images(found, rate, as_json)
         return
     try:
@@ -275,7 +280,12 @@ def plan(
         raise CommandError(str(error)) from None
     shown = list(answer.choices) if every else best_forms(answer.choices)
     if not shown:
-        raise CommandError("nothing is offered there: see 'gke-inference plan --help'")
+        raise CommandError(
+            "no accelerator that holds the model is offered in "
+            f"{', '.join(region or ()) or 'the regions of the stack'} as "
+            f"{', '.join(provisioning or ()) or 'any option'}: "
+            "change --region, --provisioning or --accelerator"
+        )
     if pick > len(shown):
         raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")
     if as_json:

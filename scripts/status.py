@@ -77,6 +77,8 @@ def status(
         raise CommandError("the twin does not run: start it with make up")
     engine = Engine(paths)
     outputs = engine.outputs(stack)
+    if "endpoint" not in outputs:
+        raise CommandError(f"{stack} is not up on the twin: make up STACK={stack}")
     print_status(paths, outputs)
     console.print(f"Gateway  {outputs['endpoint']}")
     print_prometheus(paths)

@@ -99,7 +99,10 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _file(path: Path) -> Iterator[Document]:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"{path}: is no text in UTF-8: {error}") from error
     try:
         loaded = list(yaml.load_all(text, Loader=LOADER))
     except yaml.YAMLError as error:

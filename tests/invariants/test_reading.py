@@ -58,6 +58,12 @@ def test_a_kustomization_is_refused_with_the_command_that_renders_it(tmp_path):
         sources([tmp_path])
 
 
+def test_a_file_that_is_no_text_is_refused_by_its_name(tmp_path):
+    (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00kind")
+    with pytest.raises(UnreadableError, match="is no text in UTF-8"):
+        sources([tmp_path])
+
+
 def test_a_folder_without_objects_is_no_pass(tmp_path):
     (tmp_path / "a.yaml").write_text("just: values\n")
     with pytest.raises(UnreadableError, match="no Kubernetes object"):

@@ -100,7 +100,7 @@ def test_speed_compresses_the_sending_and_stretches_what_is_measured(server):
     report = run(Trace("t", asks), server.url, Options(speed=100.0))
     first, second = report.records
     assert first.done > 15.0  # 0.5 s of the server are 50 s of the trace
-    assert second.sent >= 10.0
+    assert second.sent >= 9.5  # a timer may ring 5 ms early
     assert report.summary().ttft_ms.p50 > 15_000
 
 
