@@ -264,9 +264,10 @@ def plan(
     if as_json and (explain or chart is not None):
         raise CommandError("--json: must stand without --explain and --chart")
     if found.kind == "diffusion":
-        given_too = {"--chart": chart, "--explain": explain, "--region": region, "--write": write}
-        if unknown := [option for option, value in given_too.items() if value]:
-            raise CommandError(f"{unknown[0]}: must be left out for a model that draws ({found.name})")
+        _refuse_for_images(
+            found,
+            {"--chart": chart, "--explain": explain, "--region": region, "--write": write},
+        )
         _print_images(found, rate, as_json)
         return
     try:
@@ -279,15 +280,7 @@ def plan(
     except ValueError as error:
         raise CommandError(str(error)) from None
     shown = list(answer.choices) if every else best_forms(answer.choices)
-    if not shown:
-        raise CommandError(
-            "no accelerator that holds the model is offered in "
-            f"{', '.join(region or ()) or 'the regions of the stack'} as "
-            f"{', '.join(provisioning or ()) or 'any option'}: "
-            "change --region, --provisioning or --accelerator"
-        )
-    if pick > len(shown):
-        raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")
+    _check_shown(shown, pick, region, provisioning)
     if as_json:
         facts = {
             "choices": [_as_json(number, one) for number, one in enumerate(shown[:rows], 1)],
@@ -309,6 +302,27 @@ def plan(
         console.print(f"{draw(answer, chart)} forms drawn in {chart}")
     if write is not None:
         _write(write, name, question, shown[pick - 1], answer.choices)
+
+
+def _check_shown(
+    shown: list[Choice], pick: int, region: list[str] | None, provisioning: list[str] | None
+) -> None:
+    if not shown:
+        where = ", ".join(region or ()) or "the regions of the stack"
+        how = ", ".join(provisioning or ()) or "any option"
+        raise CommandError(
+            f"no accelerator that holds the model is offered in {where} as {how}: "
+            "change --region, --provisioning or --accelerator"
+        )
+    if pick > len(shown):
+        raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")
+
+
+def _refuse_for_images(model: Architecture, options: dict[str, object]) -> None:
+    """Refuse options that the prices of pictures do not look at."""
+    for option, value in options.items():
+        if value:
+            raise CommandError(f"{option}: must be left out for a model that draws ({model.name})")
 
 
 def _print_images(model: Architecture, rate: float, as_json: bool) -> None:

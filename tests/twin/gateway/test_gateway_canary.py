@@ -81,7 +81,7 @@ def test_a_version_that_does_not_exist_is_as_good_as_none(falcon, shared):
 
 def test_a_tenth_of_the_requests_reaches_the_canary(falcon, shared, eventually):
     shared(10)
-    eventually(lambda: ask("falcon-7b")[2]["served_by"] in falcon[SECOND], 30, 0)
+    eventually(lambda: ask("falcon-7b")[2]["served_by"] in falcon[SECOND], 30)
     count, share = 600, 0.1
     hits = Counter(ask("falcon-7b")[2]["served_by"] in falcon[SECOND] for _ in range(count))
     deviation = math.sqrt(count * share * (1 - share))
@@ -91,8 +91,8 @@ def test_a_tenth_of_the_requests_reaches_the_canary(falcon, shared, eventually):
 def test_adapters_have_the_share_of_their_model(falcon, shared, eventually):
     shared(50)
     for adapter in ("falcon-sql", "falcon-chat"):
-        eventually(lambda a=adapter: ask(a)[2]["served_by"] in falcon[SECOND], 30, 0)
-        eventually(lambda a=adapter: ask(a)[2]["served_by"] in falcon[STABLE], 30, 0)
+        eventually(lambda a=adapter: ask(a)[2]["served_by"] in falcon[SECOND], 30)
+        eventually(lambda a=adapter: ask(a)[2]["served_by"] in falcon[STABLE], 30)
 
 
 def test_promotion_and_rollback_under_load_lose_nothing(cluster, falcon, shared, eventually):
