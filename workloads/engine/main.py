@@ -26,6 +26,7 @@ spot-vms, graceful termination)."""
 _SPOT_SPARE_SECONDS = 3.0
 _POLL_SECONDS = 0.5
 _REAP_SECONDS = 30.0
+_NOTICE_SECONDS = 1.0
 
 
 class Launcher:
@@ -136,6 +137,7 @@ class Launcher:
             return self._crashed(engine)
         if not self._stop.is_set():
             self.state.enter("serving", "", **_kept(kept, caches.entries(serving)))
+            threading.Thread(target=self._look_for_notice, daemon=True).start()
         while engine.code is None and not self._stop.is_set():
             self._changed.wait(_REAP_SECONDS)
             self._changed.clear()
@@ -143,6 +145,21 @@ class Launcher:
         if engine.code is not None:
             return self._crashed(engine)
         return self._end(engine)
+
+    def _look_for_notice(self) -> None:
+        """Take no new requests from the moment this spot node has its notice.
+
+        The signal comes only after the container's preStop hook, when most of the notice is over.
+        Ends where no metadata server answers.
+        """
+        while not self._stop.is_set():
+            said = metadata.preempted()
+            if said is None:
+                return
+            if said:
+                self.state.enter("draining", "the node is preempted: no new requests")
+                return
+            self._stop.wait(_NOTICE_SECONDS)
 
     def _agreed(self, serving: Serving) -> "list[str]":
         """Return the command of the pod, or of the spec; say so where both differ."""
@@ -162,9 +179,9 @@ class Launcher:
 
     def _end(self, engine: Engine) -> int:
         """Let open requests finish, then end the engine."""
-        had_served = self.state.stage == "serving"
+        had_served = self.state.stage in {"serving", "draining"}
         limit = float(self._spec.longest_request_seconds)
-        if metadata.is_preempted():
+        if metadata.preempted():
             limit = min(limit, SPOT_NOTICE_SECONDS - _SPOT_SPARE_SECONDS)
             say("WARNING", f"the node is preempted: {limit:.0f} s for what is open")
         self.state.enter("draining", f"asked to end: at most {limit:.0f} s for what is open")

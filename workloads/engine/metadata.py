@@ -24,9 +24,13 @@ def get(path: str) -> "str | None":
         return None
 
 
-def is_preempted() -> bool:
-    """Say whether this spot node has its notice (compute.googleapis.com, instance/preempted)."""
-    return get("instance/preempted") == "TRUE"
+def preempted() -> "bool | None":
+    """Say whether this spot node has its notice (compute.googleapis.com, instance/preempted).
+
+    None: nobody says.
+    """
+    said = get("instance/preempted")
+    return None if said is None else said == "TRUE"
 
 
 def node_labels() -> "dict[str, str]":

@@ -25,8 +25,18 @@ home = k8s.core.v1.Namespace("home", metadata={"name": "home"}, opts=opts)
 
 
 def pod(name, image):
-    spec = {"containers": [{"name": "main", "image": image}]}
-    k8s.core.v1.Pod(name, metadata={"name": name, "namespace": "default"}, spec=spec, opts=opts)
+    main = {
+        "name": "main",
+        "image": image,
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    k8s.core.v1.Pod(
+        name, metadata={"name": name, "namespace": "home"}, spec={"containers": [main]}, opts=opts
+    )
 
 
 pod("moving", "vllm/vllm-openai:latest")

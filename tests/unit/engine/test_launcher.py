@@ -88,13 +88,15 @@ def test_a_second_signal_ends_the_waiting(launch):
         assert server.end() == 0
 
 
-def test_a_spot_node_that_has_its_notice_leaves_less_time(launch):
+def test_a_spot_node_that_has_its_notice_gets_no_new_requests_and_leaves_less_time(launch):
+    said = [b"FALSE"]
+
     class Metadata(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             assert self.headers["Metadata-Flavor"] == "Google"
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b"TRUE")
+            self.wfile.write(said[0])
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -103,6 +105,9 @@ def test_a_spot_node_that_has_its_notice_leaves_less_time(launch):
         threading.Thread(target=metadata.serve_forever, daemon=True).start()
         server = launch(more={"GCE_METADATA_HOST": f"127.0.0.1:{metadata.server_port}"})
         server.until(lambda: server.get("/readyz")[0] == 200)
+        said[0] = b"TRUE"
+        server.until(lambda: server.get("/readyz")[0] == 503)
+        assert server.get("/healthz")[0] == 200
         assert server.end() == 0
         metadata.shutdown()
     assert any("the node is preempted: 12 s" in text(line) for line in server.lines)
