@@ -53,6 +53,24 @@ def unknown(obj: Obj, field: str, value: Any, missing: str, fix: str) -> Finding
     return Finding(Verdict.UNKNOWN, obj.title, field, shown(value), missing, fix, obj.file)
 
 
+def absent(
+    obj: Obj, field: str, value: Any, because: tuple[str, str], unless_read: tuple[str, str] | None
+) -> Finding:
+    """Return the finding that an object names another that is not there.
+
+    Args:
+        obj: that names it.
+        field: that names it.
+        value: the name.
+        because: why that is wrong, and what to write instead.
+        unless_read: what is missing and what to add, where none of the kind was read at all, so
+            that nobody knows; None where some were read.
+    """
+    if unless_read is not None:
+        return unknown(obj, field, value, *unless_read)
+    return broken(obj, field, value, *because)
+
+
 def shown(value: Any) -> str:
     """Return a value as a message spells it, cut where it is long."""
     text = "" if value is None else str(value)

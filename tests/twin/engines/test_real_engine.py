@@ -15,15 +15,12 @@ from typing import Any
 import pytest
 
 from gke_inference import engine_metrics
-from gke_inference.rungs import checked_input
-from infra import assemble_models
-from infra.load import STACKS, read
+from tests.stack_plans import plans_of_stacks
 from tests.twin.engines.requests_table import CASES, MODEL, Case
 from tests.twin.engines.servers import BLOCK, Server, start_real, start_simulated
 from twin.engines.real import install
 from twin.engines.real.tiny_model import write_adapter
 from twin.engines.vllm.flags import flag_table
-from workloads.model_plan import model_plan
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_vllm, pytest.mark.timeout(900)]
 KNOWN = {
@@ -72,17 +69,11 @@ def ask_parser(what: str, given: str = "") -> Any:
 
 def stack_arguments() -> dict[str, list[str]]:
     """The arguments of every model of every stack, by where they are from."""
-    out: dict[str, list[str]] = {}
-    for file in sorted(STACKS.glob("Pulumi.*.yaml")):
-        stack = file.name.split(".")[1]
-        platform = read(stack)
-        for name, model in platform.models.items():
-            for region in platform.regions_of(model):
-                args: Any = assemble_models.server_args(platform, name, region)
-                rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
-                for kind, argv in model_plan(args, rungs).arguments.items():
-                    out[f"{stack} {region} {name} {kind}"] = argv
-    return out
+    return {
+        f"{where} {kind}": argv
+        for where, plan in plans_of_stacks()
+        for kind, argv in plan.arguments.items()
+    }
 
 
 def test_every_argument_that_the_stacks_write_is_taken_by_the_real_parser():

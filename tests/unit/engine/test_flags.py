@@ -15,14 +15,11 @@ import pytest
 from gke_inference import versions
 from gke_inference.accelerators import accelerator, accelerator_names
 from gke_inference.engines import Abilities, engine, engine_names
-from gke_inference.rungs import checked_input
-from infra import assemble_models
-from infra.load import STACKS, read
+from tests.stack_plans import plans_of_stacks
 from twin.engines.real import install
 from twin.engines.vllm import flags
 from workloads.engine import commands
 from workloads.engine.spec import Serving, Speculation
-from workloads.model_plan import model_plan
 
 RECORDED = Path(__file__).with_name("flags")
 OTHERS = sorted(file.stem for file in RECORDED.glob("*.json"))
@@ -70,15 +67,9 @@ def with_features(plain: Serving, able: Abilities) -> Iterator[Serving]:
 
 
 def of_stacks() -> Iterator[tuple[str, Serving]]:
-    for file in sorted(STACKS.glob("Pulumi.*.yaml")):
-        stack = file.name.split(".")[1]
-        platform = read(stack)
-        for name, model in platform.models.items():
-            for region in platform.regions_of(model):
-                args: Any = assemble_models.server_args(platform, name, region)
-                rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
-                for kind, serving in model_plan(args, rungs).serving.items():
-                    yield f"{stack} {region} {name} {kind}", serving
+    for where, plan in plans_of_stacks():
+        for kind, serving in plan.serving.items():
+            yield f"{where} {kind}", serving
 
 
 def test_vllm_takes_every_command_line_of_every_stack(capsys: pytest.CaptureFixture[str]):

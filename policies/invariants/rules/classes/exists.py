@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 
-from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.finding import Finding, Invariant, absent
 from policies.invariants.world import World
 
 # Classes of GKE itself.
 _BUILT_IN = frozenset(
     ["Accelerator", "Balanced", "Performance", "Scale-Out", "autopilot", "autopilot-spot"]
 )
+_BECAUSE = (
+    "no ComputeClass has this name: the pods stay Pending",
+    "name one that exists, or add it",
+)
+_UNREAD = ("no ComputeClass was read", "check the classes, too")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -18,18 +23,7 @@ def _check(world: World) -> Iterator[Finding]:
         if name is None or name in _BUILT_IN or world.find("ComputeClass", "", name):
             continue
         field = pod.at("spec.nodeSelector[cloud.google.com/compute-class]")
-        if has_classes:
-            yield broken(
-                pod.obj,
-                field,
-                name,
-                "no ComputeClass has this name: the pods stay Pending",
-                "name one that exists, or add it",
-            )
-        else:
-            yield unknown(
-                pod.obj, field, name, "no ComputeClass was read", "check the classes, too"
-            )
+        yield absent(pod.obj, field, name, _BECAUSE, None if has_classes else _UNREAD)
 
 
 INVARIANT = Invariant(

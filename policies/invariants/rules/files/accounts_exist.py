@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
-from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.finding import Finding, Invariant, absent
 from policies.invariants.world import World
 from policies.reading import at
+
+_BECAUSE = ("no ServiceAccount of this name is in the namespace", "name one that is, or add it")
+_UNREAD = ("no ServiceAccount of the namespace was read", "check the accounts, too")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -14,22 +17,8 @@ def _check(world: World) -> Iterator[Finding]:
         if not name or name == "default" or world.find("ServiceAccount", namespace, str(name)):
             continue
         field = pod.at("spec.serviceAccountName")
-        if any(each.namespace == namespace for each in world.of("ServiceAccount")):
-            yield broken(
-                pod.obj,
-                field,
-                name,
-                "no ServiceAccount of this name is in the namespace",
-                "name one that is, or add it",
-            )
-        else:
-            yield unknown(
-                pod.obj,
-                field,
-                name,
-                "no ServiceAccount of the namespace was read",
-                "check the accounts, too",
-            )
+        is_read = any(each.namespace == namespace for each in world.of("ServiceAccount"))
+        yield absent(pod.obj, field, name, _BECAUSE, None if is_read else _UNREAD)
 
 
 INVARIANT = Invariant(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.finding import Finding, Invariant, absent, broken
 from policies.invariants.world import PodOf, World
 from policies.reading import at, entries
 
@@ -46,22 +46,10 @@ def _has(pod: PodOf, kind: str, name: str) -> bool:
 
 
 def _absent(pod: PodOf, kind: str, field: str, name: str) -> Iterator[Finding]:
-    if any(each.namespace == pod.obj.namespace for each in pod.world.of(kind)):
-        yield broken(
-            pod.obj,
-            field,
-            name,
-            f"no {kind} of this name is in the namespace",
-            "name one that is, or add it",
-        )
-    else:
-        yield unknown(
-            pod.obj,
-            field,
-            name,
-            f"no {kind} of the namespace was read",
-            f"check the {kind}s, too",
-        )
+    is_read = any(each.namespace == pod.obj.namespace for each in pod.world.of(kind))
+    unread = (f"no {kind} of the namespace was read", f"check the {kind}s, too")
+    because = (f"no {kind} of this name is in the namespace", "name one that is, or add it")
+    yield absent(pod.obj, field, name, because, None if is_read else unread)
 
 
 INVARIANT = Invariant(

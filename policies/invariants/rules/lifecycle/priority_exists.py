@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator
 
-from policies.invariants.finding import Finding, Invariant, broken, unknown
+from policies.invariants.finding import Finding, Invariant, absent
 from policies.invariants.world import World
 from policies.reading import at
+
+_BECAUSE = (
+    "there is no such PriorityClass: the pods are refused",
+    "name one that exists, or add it",
+)
+_UNREAD = ("no PriorityClass was read", "check the classes, too")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -18,18 +24,7 @@ def _check(world: World) -> Iterator[Finding]:
         ):
             continue
         field = pod.at("spec.priorityClassName")
-        if any_read:
-            yield broken(
-                pod.obj,
-                field,
-                name,
-                "there is no such PriorityClass: the pods are refused",
-                "name one that exists, or add it",
-            )
-        else:
-            yield unknown(
-                pod.obj, field, name, "no PriorityClass was read", "check the classes, too"
-            )
+        yield absent(pod.obj, field, name, _BECAUSE, None if any_read else _UNREAD)
 
 
 INVARIANT = Invariant(
