@@ -49,6 +49,8 @@ class Question:
     """Part of what the replicas can serve that is used at the busiest time."""
     context: int = 0
     """Longest sequence, in tokens; 0: prompt and answer and half as much again."""
+    engine: str = "vllm"
+    """In the user's word: what published points of it, or of others, say of its speed."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense.
@@ -152,7 +154,7 @@ def plan(question: Question) -> Plan:
     if not held:
         raise ValueError(f"model: must fit on some hardware; {refused[0].form.label}: "
                          f"{refused[0].reason}")  # fmt: skip
-    found = _operation(question, held)
+    found = operation(question, held)
     choices = [
         _choice(question, one, found, at, provisioning, region)
         for at, one in enumerate(held)
@@ -180,7 +182,7 @@ def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
     return gather(
         [
             traits(
-                engine="vLLM",
+                engine=question.engine,
                 accelerator=one.form.chip.name,
                 batch=1,
                 given=question.given,
@@ -204,7 +206,8 @@ def sequences(question: Question, one: Candidate) -> float:
     return one.room.left * 1e9 / each
 
 
-def _operation(question: Question, held: Sequence[Candidate]) -> Operation:
+def operation(question: Question, held: Sequence[Candidate]) -> Operation:
+    """Return at which batch candidates keep the promise, and what they serve there."""
     wanted = traits_of(question, held)
     every = stack([work_of(question, one) for one in held])
     room = np.array([sequences(question, one) for one in held])

@@ -1,6 +1,7 @@
 """`gke-inference cost`: what the models of a stack cost, before anything is paid for."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Annotated, Any
@@ -11,9 +12,12 @@ from rich.table import Table
 from infra.costing import served
 from infra.load import read
 from infra.problems import StackError
+from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
+from planner.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
 from scripts.placements import placements
+from scripts.unit_costs import print_unit_costs, unit_cost_as_json
 from twin import daemon
 from twin.kube import KubeError
 from twin.paths import TwinPaths
@@ -59,7 +63,9 @@ def _amount(value: float | None, sign: str) -> str:
     return "?" if value is None else f"{sign}{value:,.2f}"
 
 
-def _as_json(found: Bill, now: float | None, today: date) -> dict[str, Any]:
+def _as_json(
+    found: Bill, costs: Sequence[UnitCost], now: float | None, today: date
+) -> dict[str, Any]:
     return {
         "hours_per_month": HOURS_PER_MONTH,
         "now_usd_per_hour": now,
@@ -68,7 +74,13 @@ def _as_json(found: Bill, now: float | None, today: date) -> dict[str, Any]:
         "by_model": found.by("model"),
         "by_region": found.by("region"),
         "by_provisioning": found.by("provisioning"),
-        "lines": [_line(line) for line in found.lines],
+        "by_model_a_unit": {
+            name: None if usd is None else asdict(usd) for name, usd in by_model(costs).items()
+        },
+        "lines": [
+            {**_line(line), "unit_cost": unit_cost_as_json(each)}
+            for line, each in zip(found.lines, costs, strict=True)
+        ],
         "unpriced": found.unpriced,
         "outdated_prices": found.outdated(today),
     }
@@ -91,38 +103,58 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
+def _print_sums(found: Bill) -> None:
+    sums = {field: found.total(field) for field in _FIELDS}
+    month = {field: amount * HOURS_PER_MONTH for field, amount in sums.items()}
+    sign = "at least " if any(line.is_lower_bound for line in found.lines) else ""
+    console.print(
+        f"Accelerator machines, list prices: {sign}${sums['minimum']:,.2f} an hour, expected "
+        f"${sums['expected']:,.2f}, at most ${sums['maximum']:,.2f}; a month of {HOURS_PER_MONTH} "
+        f"hours ${month['minimum']:,.0f}, ${month['expected']:,.0f}, ${month['maximum']:,.0f}"
+    )
+    for key in ("model", "region", "provisioning"):
+        parts = [f"{name} ${each['expected']:,.2f}" for name, each in found.by(key).items()]
+        console.print(f"expected an hour by {key}: {', '.join(parts)}")
+
+
 def cost(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
     mean_share: Annotated[
         float, typer.Option(help="Mean over peak of the traffic, for what is expected.")
     ] = MEAN_SHARE,
+    given: Annotated[
+        int, typer.Option("--input", help="Tokens of a prompt.")
+    ] = DEFAULT_TRAFFIC.given,
+    made: Annotated[
+        int, typer.Option("--output", help="Tokens of an answer.")
+    ] = DEFAULT_TRAFFIC.made,
+    prefix_share: Annotated[
+        float, typer.Option(help="Part of prompts that is common.")
+    ] = DEFAULT_TRAFFIC.prefix_share,
+    utilisation: Annotated[
+        float, typer.Option(help="Part of a replica's most that is used.")
+    ] = DEFAULT_TRAFFIC.utilisation,
     now: Annotated[bool, typer.Option(help="Also what runs on the twin at this moment.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
-    """Show what the models of a stack cost an hour and a month: at least, expected, at most."""
+    """Show what the models of a stack cost an hour, a month, a million tokens, 1,000 pictures."""
     try:
-        found = bill(served(read(stack)), mean_share)
+        platform = read(stack)
+        found = bill(served(platform), mean_share)
+        traffic = Traffic(given, made, prefix_share, utilisation)
     except StackError as error:
         raise CommandError(str(error)) from None
     except ValueError as error:
         raise CommandError(f"--{error}") from None
+    costs = unit_costs(platform, found, traffic)
     running = _running(stack) if now else None
     today = date.today()
     if as_json:
-        print(json.dumps(_as_json(found, running, today), indent=1))
+        print(json.dumps(_as_json(found, costs, running, today), indent=1))
         return
     console.print(_table(found))
-    sums = {field: found.total(field) for field in _FIELDS}
-    sign = "at least " if any(line.is_lower_bound for line in found.lines) else ""
-    console.print(
-        f"Accelerator machines, list prices: {sign}${sums['minimum']:,.2f} an hour, expected "
-        f"${sums['expected']:,.2f}, at most ${sums['maximum']:,.2f}; a month of 730 hours "
-        f"${sums['minimum'] * 730:,.0f}, ${sums['expected'] * 730:,.0f}, "
-        f"${sums['maximum'] * 730:,.0f}"
-    )
-    for key in ("model", "region", "provisioning"):
-        parts = [f"{name} ${each['expected']:,.2f}" for name, each in found.by(key).items()]
-        console.print(f"expected an hour by {key}: {', '.join(parts)}")
+    _print_sums(found)
+    print_unit_costs(costs, traffic)
     if now:
         console.print(
             "now on the twin: "

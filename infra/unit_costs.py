@@ -1,0 +1,104 @@
+"""What a million tokens, or a thousand pictures, of each model of a stack cost."""
+
+from collections.abc import Sequence
+
+from gke_inference.rungs import Rung
+from infra.canary import with_canaries
+from infra.stack import Model, Platform, Task
+from planner.architectures import find
+from planner.cost import Bill, Line
+from planner.plan import Estimate
+from planner.unit_cost import (
+    MILLION_TOKENS,
+    THOUSAND_PICTURES,
+    Asked,
+    Speed,
+    Traffic,
+    UnitCost,
+    blended,
+    picture_speed,
+    token_speed,
+)
+
+DEFAULT_TRAFFIC = Traffic()
+
+
+def unit_costs(
+    platform: Platform, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC
+) -> tuple[UnitCost, ...]:
+    """Return what a unit costs on each line of a bill, in its order.
+
+    Args:
+        platform: that the bill is of.
+        bill: of `planner.cost.bill` over `infra.costing.served`.
+        traffic: what requests are taken to be.
+    """
+    models = with_canaries(platform).models
+    return tuple(_unit_cost(models[line.served.model], line, traffic) for line in bill.lines)
+
+
+def by_model(costs: Sequence[UnitCost]) -> dict[str, Estimate | None]:
+    """Return dollars a unit of each model over its regions; None where a part is not known."""
+    names = dict.fromkeys(one.model for one in costs)
+    return {name: blended(one for one in costs if one.model == name) for name in names}
+
+
+def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
+    one = line.served
+    rung = next(
+        (
+            rung
+            for rung, option in zip(one.rungs, line.options, strict=True)
+            if option.price is not None
+        ),
+        None,
+    )
+    price = line.first.price if line.first is not None else None
+    if rung is None:
+        unit = THOUSAND_PICTURES if model.task is Task.IMAGE else MILLION_TOKENS
+        speed = Speed(unit, None, "no rung has a price")
+    else:
+        speed = _speed(one.model, model, rung, traffic)
+    return UnitCost(
+        one.model,
+        one.region,
+        one.role,
+        "" if rung is None else rung.label,
+        speed,
+        traffic.utilisation,
+        None if price is None else price.usd_per_hour,
+        price is not None and price.is_lower_bound,
+        line.expected_replicas,
+    )
+
+
+def _speed(name: str, model: Model, rung: Rung, traffic: Traffic) -> Speed:
+    unit = THOUSAND_PICTURES if model.task is Task.IMAGE else MILLION_TOKENS
+    architecture = find(model.weights) or find(name)
+    if architecture is None:
+        return Speed(unit, None, f"the architecture of {model.weights} is not known")
+    if (architecture.kind == "diffusion") != (model.task is Task.IMAGE):
+        return Speed(unit, None, f"{architecture.name} is no model of task {model.task.value}")
+    if model.task is Task.IMAGE:
+        offer = model.pictures
+        steps, size = (offer.steps, offer.sizes[0]) if offer else (None, "1024x1024")
+        return picture_speed(architecture, rung, steps=steps, size=size)
+    if model.task is Task.EMBED:
+        return Speed(unit, None, "an embedding makes no tokens")
+    if model.disaggregated is not None:
+        return Speed(unit, None, "the planner knows no speed of prefill and decode apart")
+    slo = model.slo
+    return token_speed(
+        Asked(
+            architecture,
+            model.size.parameters_billion,
+            model.size.bits,
+            model.context,
+            model.engine.value,
+            model.settings.tensor_parallel,
+            slo.ttft_p95_ms if slo else None,
+            slo.tpot_p95_ms if slo else None,
+        ),
+        rung,
+        traffic,
+    )

@@ -1,0 +1,247 @@
+"""What a million tokens, or a thousand pictures, cost on a rung of a stack.
+
+A replica is taken to work at a share of what the planner says it serves at most within the model's
+latency promise, or at all where it keeps none; the uncertainty is the planner's own, of speed. What
+the planner cannot estimate has a reason in place of a number.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from gke_inference.accelerators import accelerator as offered
+from gke_inference.rungs import Rung
+from planner.architectures import Architecture
+from planner.forms import Candidate, Form
+from planner.pictures import seconds_of
+from planner.plan import Estimate, Question, operation
+from planner.replica_memory import room
+from planner.shapes import shape
+
+MILLION_TOKENS = "million output tokens"
+THOUSAND_PICTURES = "thousand pictures"
+SIZES = {MILLION_TOKENS: 1e6, THOUSAND_PICTURES: 1e3}
+"""How many tokens or pictures a unit has."""
+_REFERENCE_PIXELS = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What requests are taken to be, where a stack does not say. Assumed, and printed."""
+
+    given: int = 1000
+    """Tokens of a prompt."""
+    made: int = 200
+    """Tokens of an answer."""
+    prefix_share: float = 0.0
+    """Part of a prompt that earlier prompts began with, too."""
+    utilisation: float = 0.7
+    """Part of what a replica serves at most that it serves on average."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            ValueError: a number is out of range; the message has the field first.
+        """
+        for field, value in (("input", self.given), ("output", self.made)):
+            if value < 1:
+                raise ValueError(f"{field}: must be 1 or more, got {value}")
+        if not 0 <= self.prefix_share < 1:
+            raise ValueError(f"prefix-share: must be 0 to below 1, got {self.prefix_share}")
+        if not 0 < self.utilisation <= 1:
+            raise ValueError(f"utilisation: must be above 0 to 1, got {self.utilisation}")
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one replica does at most within the promise, or why nobody can say."""
+
+    unit: str
+    """`MILLION_TOKENS` or `THOUSAND_PICTURES`."""
+    per_second: Estimate | None
+    """Tokens of answers, or pictures."""
+    basis: str
+    """What the number rests on, or why there is none."""
+    keeps_promise: bool = True
+    """Whether some batch keeps the latency promise; the number is beyond it where none does."""
+
+
+@dataclass(frozen=True)
+class UnitCost:
+    """What a unit costs where a model, or one role of it, runs."""
+
+    model: str
+    region: str
+    role: str
+    rung: str
+    """That the price and the speed are of; empty where no rung has a price."""
+    speed: Speed
+    utilisation: float
+    usd_per_replica_hour: float | None
+    is_lower_bound: bool
+    """Whether the price lacks its host's part."""
+    replicas: float
+    """Expected ones: the weight of this line beside others."""
+
+    @property
+    def usd(self) -> Estimate | None:
+        """Dollars a unit; None where speed or price are not known."""
+        speed, price = self.speed.per_second, self.usd_per_replica_hour
+        if speed is None or price is None:
+            return None
+        each = price / (3600 * self.utilisation / SIZES[self.speed.unit])
+        return Estimate(each / speed.value, each / speed.high, each / speed.low)
+
+    @property
+    def units_per_hour(self) -> Estimate | None:
+        """Units that the expected replicas make in an hour."""
+        speed = self.speed.per_second
+        if speed is None:
+            return None
+        many = self.replicas * 3600 * self.utilisation / SIZES[self.speed.unit]
+        return Estimate(many * speed.value, many * speed.low, many * speed.high)
+
+
+def blended(costs: Iterable[UnitCost]) -> Estimate | None:
+    """Return dollars a unit over several lines, by the units each makes; None where one is unknown.
+
+    The ends are those of all lines being off in the same direction, as errors of a model are.
+    """
+    every = list(costs)
+    if not every or len({one.speed.unit for one in every}) > 1:
+        return None
+    usd, made, low, high = 0.0, 0.0, 0.0, 0.0
+    for one in every:
+        units = one.units_per_hour
+        if units is None or one.usd_per_replica_hour is None:
+            return None
+        usd += one.usd_per_replica_hour * one.replicas
+        made, low, high = made + units.value, low + units.low, high + units.high
+    return Estimate(usd / made, usd / high, usd / low)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model of a stack, as far as its speed goes."""
+
+    architecture: Architecture
+    parameters_billion: float
+    bits: int
+    """Of a weight as served."""
+    context: int
+    """Longest sequence, in tokens."""
+    engine: str
+    """In the user's word."""
+    tensor: int | None = None
+    """Devices that one copy is split over; None: all of a replica."""
+    ttft_p95_ms: float | None = None
+    """Promised; None: the planner's own."""
+    tpot_p95_ms: float | None = None
+
+
+def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
+    """Return the tokens of answers a second that a replica on a rung makes at most."""
+    try:
+        question = _question(asked, traffic)
+    except ValueError as error:
+        return Speed(MILLION_TOKENS, None, str(error))
+    one = _candidate(asked, rung)
+    if (problem := one.room.problem) is not None:
+        return Speed(MILLION_TOKENS, None, f"by the planner's memory it {problem}")
+    found = operation(question, [one])
+    promise = (
+        f"{question.ttft_p95_ms:g} ms to the first token and {question.tpot_p95_ms:g} ms between "
+        "tokens, 95th percentiles"
+    )
+    keeps = bool(found.keeps[0])
+    most = float(found.most_rate[0]) * one.form.copies * traffic.made
+    spread = float(found.spread[0])
+    said = "promised" if asked.ttft_p95_ms or asked.tpot_p95_ms else "assumed, no SLO in the stack"
+    basis = (
+        f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out; "
+        f"{promise} ({said}{'' if keeps else '; no batch keeps it'})"
+    )
+    return Speed(MILLION_TOKENS, Estimate(most, most / spread, most * spread), basis, keeps)
+
+
+def _question(asked: Asked, traffic: Traffic) -> Question:
+    """Return the planner's question; its rate does not matter, as only the most is asked for."""
+    if traffic.given + traffic.made > asked.context:
+        raise ValueError(
+            f"input and output: must be at most the {asked.context} tokens of its context "
+            f"together, got {traffic.given + traffic.made}"
+        )
+    question = Question(
+        asked.architecture,
+        1.0,
+        traffic.given,
+        traffic.made,
+        prefix_share=traffic.prefix_share,
+        utilisation=traffic.utilisation,
+        context=asked.context,
+        engine=asked.engine,
+    )
+    return replace(
+        question,
+        ttft_p95_ms=asked.ttft_p95_ms or question.ttft_p95_ms,
+        tpot_p95_ms=asked.tpot_p95_ms or question.tpot_p95_ms,
+    )
+
+
+def _candidate(asked: Asked, rung: Rung) -> Candidate:
+    """Return the replica that a rung is, with the model as the stack serves it."""
+    per_chip = offered(rung.accelerator).devices_per_chip
+    stages = 1 if rung.kind == "tpu" else rung.hosts
+    devices = rung.devices // stages
+    tensor = asked.tensor or devices
+    form = Form(
+        rung.accelerator,
+        rung.machine_type,
+        rung.hosts,
+        rung.chips_per_node,
+        rung.topology,
+        max(1, tensor // per_chip),
+        stages,
+        devices // tensor,
+        asked.bits,
+    )
+    known = shape(asked.architecture)
+    scale = asked.parameters_billion / known.parameters_billion
+    served = replace(
+        known,
+        bits=asked.bits,
+        parameters_billion=asked.parameters_billion,
+        active_billion=known.active_billion * scale,
+    )
+    held = room(
+        asked.architecture,
+        served,
+        form.chip,
+        tensor=form.tensor,
+        stages=stages,
+        context=min(asked.context, asked.architecture.context or asked.context),
+    )
+    return Candidate(form, served, held)
+
+
+def picture_speed(
+    architecture: Architecture, rung: Rung, *, steps: int | None, size: str = "1024x1024"
+) -> Speed:
+    """Return the pictures a second of a replica on a rung: every chip draws by itself.
+
+    Args:
+        architecture: a model that draws.
+        rung: where it runs.
+        steps: of a picture; None: the model's own.
+        size: in pixels, such as `768x1344`; time goes with the pixels.
+    """
+    taken = steps or architecture.steps
+    seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
+    pixels = math.prod(int(side) for side in size.split("x"))
+    rate = rung.chips / (seconds * pixels / _REFERENCE_PIXELS)
+    return Speed(
+        THOUSAND_PICTURES,
+        Estimate(rate, rate / doubt, rate * doubt),
+        f"{size} in {taken} steps; {source}",
+    )

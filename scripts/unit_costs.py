@@ -1,0 +1,75 @@
+"""What a million tokens or a thousand pictures cost, as `gke-inference cost` shows it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from infra.unit_costs import by_model
+from planner.plan import Estimate
+from planner.unit_cost import MILLION_TOKENS, Traffic, UnitCost
+from scripts.console import console
+
+
+def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
+    """Return a line's cost of a unit; `usd` and `per_second` are null where `basis` says why."""
+    return {
+        "unit": one.speed.unit,
+        "usd": _plain(one.usd),
+        "is_lower_bound": one.is_lower_bound,
+        "rung": one.rung,
+        "per_second_of_a_replica": _plain(one.speed.per_second),
+        "keeps_promise": one.speed.keeps_promise,
+        "utilisation": one.utilisation,
+        "basis": one.speed.basis,
+    }
+
+
+def _plain(value: Estimate | None) -> dict[str, float] | None:
+    return None if value is None else asdict(value)
+
+
+def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
+    """Print what a unit costs on each line, of each model, and what the numbers rest on."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = ("MODEL", "REGION", "ROLE", "RUNG", "UNIT", "$ A UNIT", "IN FOUR OF FIVE", "A SECOND")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < 5 else "right")
+    for one in costs:
+        if one.usd is None or one.speed.per_second is None:
+            continue
+        sign = "≥ " if one.is_lower_bound else ""
+        slow = "" if one.speed.keeps_promise else " (too slow)"
+        table.add_row(
+            one.model, one.region, one.role, one.rung + slow, one.speed.unit,
+            f"{sign}{one.usd.value:,.2f}", f"{one.usd.low:,.2f}-{one.usd.high:,.2f}",
+            _rate(one.speed.per_second.value),
+        )  # fmt: skip
+    if table.row_count:
+        console.print()
+        console.print(table)
+        said = [
+            f"{name} ${usd.low:,.2f}-{usd.high:,.2f}"
+            for name, usd in by_model(costs).items()
+            if usd is not None
+        ]
+        console.print(f"a unit by model, over its regions: {', '.join(said)}")
+        console.print(_assumed(costs, traffic))
+    missing = dict.fromkeys((one.model, one.speed.basis) for one in costs if one.usd is None)
+    for model, reason in missing:
+        console.print(f"[dim]no cost of a unit: {model}: {reason}[/dim]")
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+
+
+def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
+    """Return what the stack does not say and the numbers rest on."""
+    tokens = any(one.speed.unit == MILLION_TOKENS and one.usd is not None for one in costs)
+    lengths = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out, "
+    return (
+        f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of what they "
+        "serve within their SLO by the planner's estimate, whose interval it is (--json: the basis)"
+    )

@@ -1,0 +1,166 @@
+"""What a million tokens or a thousand pictures of a stack's models cost."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gke_inference.rungs import check_rung
+from infra.costing import served
+from infra.load import parse, platform_of
+from infra.load import read as read_stack
+from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from planner.architectures import find
+from planner.cost import bill
+from planner.plan import Question, plan
+from planner.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, blended, picture_speed
+from twin.paths import REPOSITORY
+
+
+def costs_of(
+    stack: str, traffic: Traffic = DEFAULT_TRAFFIC, **changes: Any
+) -> tuple[UnitCost, ...]:
+    raw = platform_of(REPOSITORY / stack)
+    for name, fields in (changes or {}).items():
+        raw["models"][name] |= fields
+    platform = parse(json.dumps(raw))
+    return unit_costs(platform, bill(served(platform)), traffic)
+
+
+PROD = "stacks/Pulumi.prod.yaml"
+
+
+def only(costs: tuple[UnitCost, ...], model: str, **fields: str) -> UnitCost:
+    (found,) = (
+        one
+        for one in costs
+        if one.model == model and all(getattr(one, key) == want for key, want in fields.items())
+    )
+    return found
+
+
+def test_every_line_of_a_bill_has_a_cost_of_a_unit_or_a_reason():
+    costs = costs_of(PROD)
+    assert len(costs) == len(bill(served(read_stack("prod"))).lines)
+    for one in costs:
+        assert (one.usd is None) == (one.model == "qwen3-embedding-0.6b")
+        assert one.speed.basis
+
+
+def test_a_million_tokens_cost_what_the_planner_says_of_the_same_hardware():
+    (one,) = costs_of("stacks/Pulumi.local.yaml")
+    model = find("llama-3.1-8b")
+    assert model is not None
+    # at the most that one replica serves, the planner's replicas are exactly that many
+    question = Question(
+        model, 1.0, 1000, 200, 500, 40, regions=("us-central1",), provisioning=("reservation",),
+        accelerators=("tpu-v6e",), bits=(16,), context=16384,
+    )  # fmt: skip
+    (choice,) = (
+        choice
+        for choice in plan(question).choices
+        if choice.candidate.form.label == "tpu-v6e 2x2" and choice.candidate.form.tensor == 4
+    )
+    assert one.speed.per_second is not None
+    assert one.usd is not None
+    assert one.speed.per_second.value == pytest.approx(choice.tokens_per_second.value)
+    assert one.speed.per_second.low == pytest.approx(choice.tokens_per_second.low)
+    assert choice.price is not None
+    tokens = 0.7 * choice.tokens_per_second.value * 3600 / 1e6
+    assert one.usd.value == pytest.approx(choice.price.usd_per_hour / tokens)
+    assert one.usd.low < one.usd.value < one.usd.high
+
+
+def test_the_traffic_that_is_assumed_moves_the_cost():
+    usual = only(costs_of(PROD), "qwen3-32b", region="us-central1").usd
+    shared = only(costs_of(PROD, Traffic(prefix_share=0.9)), "qwen3-32b", region="us-central1").usd
+    idle = only(costs_of(PROD, Traffic(utilisation=0.35)), "qwen3-32b", region="us-central1").usd
+    assert usual is not None
+    assert shared is not None
+    assert idle is not None
+    assert shared.value < usual.value
+    assert idle.value == pytest.approx(2 * usual.value)
+
+
+def test_the_stacks_own_split_and_bits_count():
+    usual = only(costs_of(PROD), "llama-3.3-70b", region="us-central1").speed.per_second
+    halves = costs_of(PROD, changes={"llama-3.3-70b": {"settings": {"tensor_parallel": 4}}})
+    eight = costs_of(
+        PROD, changes={"llama-3.3-70b": {"size": {"parameters_billion": 70.6, "bits": 8}}}
+    )
+    assert usual is not None
+    for other in (halves, eight):
+        speed = only(other, "llama-3.3-70b", region="us-central1").speed.per_second
+        assert speed is not None
+        assert speed.value > usual.value
+
+
+def test_a_rung_that_keeps_no_promise_says_so_and_has_a_number_beyond_it():
+    slow = only(costs_of(PROD), "llama-3.1-8b", region="us-central1", role="standby")
+    assert not slow.speed.keeps_promise
+    assert slow.usd is not None
+    assert "500 ms to the first token" in slow.speed.basis
+    assert "no batch keeps it" in slow.speed.basis
+
+
+def test_a_longer_request_than_the_models_context_has_a_reason_and_no_number():
+    one = only(costs_of(PROD, Traffic(given=40_000)), "qwen3-32b", region="us-central1")
+    assert one.usd is None
+    assert one.speed.basis.startswith("input and output: must be at most the 32768 tokens")
+
+
+def test_an_unknown_architecture_has_a_reason_and_no_number():
+    costs = costs_of(
+        "stacks/Pulumi.local.yaml", changes={"llama-3.1-8b": {"weights": "gs://bucket/ours"}}
+    )
+    assert costs[0].usd is not None  # its name is looked at, too
+    raw = platform_of(REPOSITORY / "stacks" / "Pulumi.local.yaml")
+    raw["models"] = {"ours": {**raw["models"]["llama-3.1-8b"], "weights": "ours"}}
+    platform = parse(json.dumps(raw))
+    (one,) = unit_costs(platform, bill(served(platform)))
+    assert one.usd is None
+    assert one.speed.basis == "the architecture of ours is not known"
+
+
+def test_pictures_are_counted_in_thousands_and_every_chip_draws():
+    (one,) = costs_of("docs/examples/pictures/Pulumi.pictures.yaml")
+    assert one.speed.unit == THOUSAND_PICTURES
+    model = find("flux-schnell")
+    assert model is not None
+    chip, four = (
+        check_rung({"accelerator": "tpu-v6e", "topology": shape, "provisioning": "spot"})
+        for shape in ("1x1", "2x2")
+    )
+    single, whole = (picture_speed(model, rung, steps=4).per_second for rung in (chip, four))
+    assert single is not None
+    assert whole is not None
+    assert whole.value == pytest.approx(4 * single.value)
+    small = picture_speed(model, four, steps=4, size="512x512").per_second
+    assert small is not None
+    assert small.value == pytest.approx(4 * whole.value)
+
+
+def test_a_model_over_its_regions_costs_the_mean_by_what_is_made():
+    costs = [one for one in costs_of(PROD) if one.model == "gemma-3-27b"]
+    whole = blended(costs)
+    assert whole is not None
+    each = [one.usd.value for one in costs if one.usd is not None]
+    assert min(each) < whole.value < max(each)
+    assert by_model(costs)["gemma-3-27b"] == whole
+    assert blended([*costs, replace(costs[0], usd_per_replica_hour=None)]) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "rule"),
+    [
+        ("given", 0, "input: must be 1 or more, got 0"),
+        ("made", 0, "output: must be 1 or more, got 0"),
+        ("prefix_share", 1.0, "prefix-share: must be 0 to below 1, got 1.0"),
+        ("utilisation", float("nan"), "utilisation: must be above 0 to 1, got nan"),
+    ],
+)
+def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):
+    fields: dict[str, Any] = {field: value}
+    with pytest.raises(ValueError, match=rule):
+        Traffic(**fields)
