@@ -19,7 +19,9 @@ from twin.paths import REPOSITORY
 
 
 def costs_of(
-    stack: str, traffic: Traffic = DEFAULT_TRAFFIC, **changes: Any
+    stack: str,
+    traffic: Traffic = DEFAULT_TRAFFIC,
+    changes: dict[str, dict[str, Any]] | None = None,
 ) -> tuple[UnitCost, ...]:
     raw = platform_of(REPOSITORY / stack)
     for name, fields in (changes or {}).items():
