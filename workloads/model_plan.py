@@ -238,7 +238,7 @@ def _refuse_broken(container: Manifest, node: Hardware) -> None:
 
 def _group(plan: ModelPlan, kind: str) -> Manifest:
     node = plan.nodes[kind]
-    surge, unavailable = _update_steps(plan)
+    surge, unavailable = update_steps(sum(plan.replicas.values()))
     made = group_of(
         plan.deployments[kind],
         plan.namespace,
@@ -254,18 +254,18 @@ def _group(plan: ModelPlan, kind: str) -> Manifest:
     return made
 
 
-def _update_steps(plan: ModelPlan) -> tuple[int, int]:
+def update_steps(replicas: int) -> tuple[int, int]:
     """Returns how many replicas an update may add, and how many it may take away.
 
     An update takes a chip away before it asks for one, because there may be none to spare; a
     single replica is replaced the other way round, as nothing else serves meanwhile.
     """
-    return (1, 0) if sum(plan.replicas.values()) == 1 else (0, 1)
+    return (1, 0) if replicas == 1 else (0, 1)
 
 
 def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:
     """Returns one Deployment; nothing waits for it, as a rung may be out of stock for hours."""
-    surge, unavailable = _update_steps(plan)
+    surge, unavailable = update_steps(sum(plan.replicas.values()))
     return manifest(
         "deployment",
         plan.deployments[kind],

@@ -54,14 +54,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class Quota:
-    """The Compute Engine quota an accelerator draws from, for `gcp.cloudquota`."""
+    """Names of the quotas an accelerator draws from; `quotas.accelerator_metric` chooses one."""
 
-    id: str
+    metric: str
+    """Name of the regional quota, as error messages have it."""
     dimension: str | None
-    """Name of the dimension beside `region`, where the id is shared by several accelerators."""
+    """Name of the dimension beside `region`, where several accelerators share the quota's name."""
     value: str | None
-    preemptible_id: str | None
-    """What spot and flex-start draw from; `None` where it is not known."""
+    preemptible: str
+    """Name of the quota that spot and flex-start draw from; it has no other dimension."""
 
 
 @dataclass(frozen=True)

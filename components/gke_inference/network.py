@@ -15,6 +15,9 @@ HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
 
+NAT_PORTS_PER_NODE = 4096
+"""Most ports of an external address that one node may hold."""
+
 _LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
 
 
@@ -170,7 +173,7 @@ class Network(pulumi.ComponentResource):
             enable_dynamic_port_allocation=True,
             enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
-            max_ports_per_vm=4096,
+            max_ports_per_vm=NAT_PORTS_PER_NODE,
             min_ports_per_vm=64,
             name=f"{network_name}-{region}-nat",
             nat_ip_allocate_option="AUTO_ONLY",

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from gke_inference.accelerators import accelerator
 from twin.gke.machines import Machine
 from twin.gke.nodes import Provisioning
+from twin.gke.quota import QuotaKind, QuotaLine, is_accelerator
 
 Outcome = Literal["granted", "quota", "stockout", "no-reservation"]
 UNLIMITED = float("inf")
@@ -23,18 +23,6 @@ UNLIMITED = float("inf")
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class QuotaLine(_Strict):
-    """A regional limit."""
-
-    region: str
-    accelerator: str
-    """The catalogue's name, or a machine family for general machines."""
-    kind: Literal["on-demand", "preemptible"] = "on-demand"
-    """Spot and flex-start draw from `preemptible`."""
-    chips: int = Field(ge=0)
-    """Chips, or vCPUs of a machine family."""
 
 
 class StockLine(_Strict):
@@ -129,7 +117,7 @@ class Claim:
         return self.zone.rpartition("-")[0]
 
     @property
-    def quota_kind(self) -> Literal["on-demand", "preemptible"]:
+    def quota_kind(self) -> QuotaKind:
         """Which quota it counts against (rule quota.metrics)."""
         preemptible = self.provisioning in {"spot", "flex-start"}
         return "preemptible" if preemptible else "on-demand"
@@ -222,41 +210,21 @@ def _serving_line(world: World, claim: Claim) -> StockLine | None:
     return next((line for line in world.stock if line.covers(claim)), None)
 
 
-def is_accelerator(name: str) -> bool:
-    """Say whether a claim's name is an accelerator's and not a machine family."""
-    try:
-        accelerator(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _over_quota(limit: QuotaLine, held: list[Claim], claim: Claim) -> Answer | None:
-    def counts(other: Claim) -> bool:
-        return (
-            other.region == limit.region
-            and other.accelerator == limit.accelerator
-            and other.quota_kind == limit.kind
-        )
-
-    if not counts(claim):
+    wanted = _drawn(limit, claim)
+    if wanted == 0:
         return None
-    used = sum(other.chips for other in held if counts(other))
-    if used + claim.chips <= limit.chips:
+    used = sum(_drawn(limit, other) for other in held)
+    if used + wanted <= limit.most:
         return None
-    metric = quota_metric(claim.accelerator, limit.kind)
-    message = f"Quota '{metric}' exceeded.  Limit: {limit.chips}.0 in region {limit.region}."
+    where = "globally" if limit.region is None else f"in region {limit.region}"
+    name = limit.label.partition(" ")[0]
+    message = f"Quota '{name}' exceeded.  Limit: {limit.most}.0 {where}."
     return Answer("quota", "QUOTA_EXCEEDED", message)
 
 
-def quota_metric(name: str, kind: str) -> str:
-    """Return the quota's id, as error messages name it."""
-    if not is_accelerator(name):
-        return f"{name.upper()}_CPUS" if kind == "on-demand" else "PREEMPTIBLE_CPUS"
-    quota = accelerator(name).quota
-    if kind == "on-demand":
-        return quota.id
-    return quota.preemptible_id or f"PREEMPTIBLE-{quota.id}"
+def _drawn(limit: QuotaLine, claim: Claim) -> int:
+    return limit.drawn(claim.accelerator, claim.region, claim.quota_kind, claim.chips)
 
 
 def _stockout(claim: Claim, project: str) -> Answer:

@@ -3,9 +3,10 @@
 import pytest
 from pydantic import ValidationError
 
-from twin.gke.capacity import Claim, Holding, QuotaLine, StockLine, World, decide, to_take_away
+from twin.gke.capacity import Claim, Holding, StockLine, World, decide, to_take_away
 from twin.gke.capacity_ledger import Ledger
 from twin.gke.nodes import Provisioning
+from twin.gke.quota import QuotaLine
 from twin.paths import TwinPaths
 
 ZONE = "us-east5-b"
@@ -76,6 +77,60 @@ def test_quota_is_refused_with_its_metric_limit_and_region():
     answer = decide(world, [], [request], "acme")
     assert answer.outcome == "quota"
     assert answer.message == "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region us-central1."
+
+
+def test_a_family_shares_the_name_of_its_quota_with_others_but_not_the_limit():
+    world = World(quota=(QuotaLine(region="us-central1", accelerator="nvidia-b200", chips=8),))
+    zone = "us-central1-b"
+    others = held(claim("h", accelerator="nvidia-h100-80gb", chips=8, zone=zone))
+    first = claim("a", accelerator="nvidia-b200", chips=8, zone=zone)
+    assert decide(world, others, [first], "acme").granted
+    answer = decide(world, [*others, *held(first)], [first], "acme")
+    assert answer.message == (
+        "Quota 'GPUS_PER_GPU_FAMILY' exceeded.  Limit: 8.0 in region us-central1."
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        (QuotaLine(metric="GPUS_ALL_REGIONS", limit=1), ["l4-1", "l4-2"]),
+        (QuotaLine(metric="INSTANCES", region="us-central1", limit=0), ["e2", "l4-1", "l4-2"]),
+        (QuotaLine(metric="CPUS", region="us-central1", limit=3), ["e2"]),
+        (QuotaLine(metric="CPUS", region="us-east5", limit=0), []),
+        (QuotaLine(metric="CPUS_ALL_REGIONS", limit=3), ["e2"]),
+    ],
+)
+def test_any_quota_that_a_machine_counts_against_can_be_short(line, refused):
+    zone = "us-central1-a"
+    asked = [
+        claim("e2", accelerator="e2", zone=zone),
+        claim("tpu", zone="us-east5-a"),
+        claim("l4-1", accelerator="nvidia-l4", chips=2, zone=zone),
+        claim("l4-2", accelerator="nvidia-l4", chips=2, zone=zone, provisioning="spot"),
+    ]
+    world = World(quota=(line,))
+    assert [one.node for one in asked if not decide(world, [], [one], "a").granted] == refused
+
+
+def test_a_quota_of_the_project_is_refused_globally():
+    world = World(quota=(QuotaLine(metric="GPUS_ALL_REGIONS", limit=0),))
+    answer = decide(world, [], [claim(accelerator="nvidia-l4", chips=1)], "acme")
+    assert answer.message == "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"accelerator": "nvidia-l4", "chips": 1},
+        {"metric": "CPUS"},
+        {"metric": "CPUS", "limit": 1, "accelerator": "e2"},
+        {"region": "us-central1", "accelerator": "nvidia-l4", "chips": 1, "metric": "CPUS"},
+    ],
+)
+def test_a_quota_line_says_chips_of_an_accelerator_or_the_limit_of_a_metric(line):
+    with pytest.raises(ValidationError, match="set 'region', 'accelerator' and 'chips', or"):
+        QuotaLine(**line)
 
 
 @pytest.mark.parametrize("provisioning", ["spot", "flex-start"])

@@ -1,0 +1,62 @@
+"""What nodes without accelerators, and weights on disks, ask of quotas."""
+
+from collections.abc import Iterator
+
+from gke_inference.quotas import (
+    Metric,
+    boot_disk,
+    cpu_metric,
+    disk_metric,
+    family_of,
+    metric,
+    vcpus_of,
+)
+from infra.quota_parts import Ask
+from infra.stack import ClusterMode, Platform
+
+_DEFAULT_MACHINE, _DEFAULT_MOST = "e2-standard-4", 6  # those of `InferenceCluster`
+_DISK_TYPE = "pd-balanced"  # that of the system pool
+_SURGE = 1
+
+
+def system_asks(platform: Platform, region: str) -> Iterator[Ask]:
+    """Yield what system nodes, auto-provisioned ones and disks of weights ask for in a region.
+
+    Nodes that Autopilot makes for what needs no accelerator are not known beforehand.
+    """
+    settings = platform.regions[region]
+    if settings.mode is ClusterMode.STANDARD:
+        pool = settings.system_pool
+        machine = pool.machine_type if pool else _DEFAULT_MACHINE
+        nodes = (pool.max_nodes if pool else _DEFAULT_MOST) + _SURGE
+        vcpus = nodes * vcpus_of(machine)
+        who = f"system nodes, {_SURGE} more in an upgrade"
+        counted = cpu_metric(family_of(machine))
+        if counted is not None:
+            yield from _cpus(counted, region, who, vcpus)
+        yield Ask(metric("INSTANCES"), region, "machine", who, nodes, zones=settings.zones)
+        gib = boot_disk(machine)[1]
+        yield Ask(disk_metric(_DISK_TYPE), region, "disk", who, nodes * gib, zones=settings.zones)
+        most = (settings.auto_provisioning_limits or {}).get("cpu", 0)
+        if most > vcpus:
+            yield from _cpus(metric("CPUS"), region, "auto-provisioned nodes", most - vcpus)
+    yield from _weights(platform, region)
+
+
+def _cpus(counted: Metric, region: str, who: str, vcpus: int) -> Iterator[Ask]:
+    yield Ask(counted, region, "machine", who, vcpus)
+    yield Ask(metric("CPUS_ALL_REGIONS"), None, "machine", f"{who} in {region}", vcpus)
+
+
+def _weights(platform: Platform, region: str) -> Iterator[Ask]:
+    """Yield the disks of weights, one in each of their zones."""
+    for name, model in platform.models_in(region).items():
+        disk = model.disk
+        if disk is None:
+            continue
+        zones = tuple(zone for zone in disk.zones if zone in platform.regions[region].zones)
+        size, rate = disk.size_gib * len(zones), disk.throughput_mib_per_second * len(zones)
+        kind = disk_metric("hyperdisk-ml")
+        yield Ask(kind, region, "disk", f"weights of {name}", size, zones=zones)
+        flow = metric("HDML_TOTAL_THROUGHPUT")
+        yield Ask(flow, region, "disk", f"weights of {name}", rate, zones=zones)

@@ -1,0 +1,132 @@
+"""What a stack can ask of each quota at most."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.load import parse, read
+from infra.quota import Need, needs
+from infra.stack import Platform
+from tests.unit.infra.broken_stacks import edited
+
+MODEL = "llama-3.1-8b"
+REPLICAS = ["models", MODEL, "replicas"]
+RUNGS = ["capacity", "interactive", "rungs"]
+
+
+def changed(base: str, *edits: tuple[list[Any], Any]) -> Platform:
+    """Return a stack of stacks/ with other values at some places."""
+    listed = [{"at": place, "value": value} for place, value in edits]
+    return parse(json.dumps(edited(base, listed)))
+
+
+def by_label(platform: Platform, region: str | None = "us-central1") -> dict[str, Need]:
+    return {need.metric.label: need for need in needs(platform) if need.region == region}
+
+
+def test_every_rung_may_have_to_take_all_replicas() -> None:
+    found = by_label(changed("local", (REPLICAS, {"min": 2, "max": 8, "standby": 1})))
+    upgrade = 1  # a node of an auto-created pool
+    assert found["TPUS_PER_TPU_FAMILY CT6E"].amount == 8 * 4
+    assert found["NVIDIA_L4_GPUS"].amount == 8 + upgrade
+    assert found["PREEMPTIBLE_NVIDIA_L4_GPUS"].amount == 8 + upgrade
+
+
+def test_rungs_of_one_quota_ask_for_the_largest_and_not_for_the_sum() -> None:
+    heavy = by_label(read("prod"))["PREEMPTIBLE_NVIDIA_H100_GPUS"]
+    parts = {part.who: part.amount for part in heavy.parts}
+    assert parts["gemma-3-27b"] == 6 * 2  # flex-start and spot, two GPUs each
+    assert heavy.provisioning == ("flex-start", "spot")
+    assert heavy.accelerator == "nvidia-h100-80gb"
+
+
+def test_models_that_share_a_quota_are_added_up_and_named() -> None:
+    need = by_label(read("prod"))["TPUS_PER_TPU_FAMILY CT6E"]
+    parts = [(part.who, part.amount) for part in need.parts]
+    assert parts == [("llama-3.1-8b", 48), ("gemma-3-27b", 48), ("qwen3-32b", 40)]
+    assert need.amount == 136
+    assert need.zones == ("us-central1-b",)
+    assert need.dimensions == {"region": "us-central1", "tpu_family": "CT6E"}
+
+
+def test_a_single_replica_is_replaced_by_a_second_one_in_an_update() -> None:
+    alone = by_label(changed("local", (REPLICAS, {"min": 1, "max": 8, "standby": 0})))
+    several = by_label(changed("local", (REPLICAS, {"min": 2, "max": 8, "standby": 0})))
+    tpu = "TPUS_PER_TPU_FAMILY CT6E"
+    assert alone[tpu].amount == several[tpu].amount + 4
+
+
+def test_pools_made_beforehand_stop_at_their_maximum() -> None:
+    small = by_label(read("dev"), "us-east4")
+    assert small["PREEMPTIBLE_TPU_V6E"].amount == 2
+    larger = changed("dev", (["capacity", "either-chip", "node_pools", "max_nodes"], 9))
+    assert by_label(larger, "us-east4")["PREEMPTIBLE_TPU_V6E"].amount == 3
+
+
+def test_auto_provisioning_stops_at_its_limits_and_brings_cpus() -> None:
+    limits = ["regions", "us-east4", "auto_provisioning_limits"]
+    need = by_label(
+        changed("dev", (limits, {"cpu": 100, "memory": 400, "nvidia-l4": 1})), "us-east4"
+    )
+    assert need["NVIDIA_L4_GPUS"].amount == need["NVIDIA_L4_GPUS"].most == 1
+    assert need["CPUS"].amount == 100
+    assert need["PREEMPTIBLE_TPU_V6E"].most is None
+
+
+def test_a_reservation_of_another_project_takes_its_quota() -> None:
+    shared = changed("local", ([*RUNGS, 0, "reservation_project"], "acme-reservations"))
+    assert "TPUS_PER_TPU_FAMILY CT6E" not in by_label(shared)
+
+
+def test_calendar_mode_takes_no_quota_of_chips() -> None:
+    booked = changed("local", ([*RUNGS, 0, "provisioning"], "calendar"))
+    found = by_label(booked)
+    assert "TPUS_PER_TPU_FAMILY CT6E" not in found
+    assert found["HDB_TOTAL_GB"].amount > 0
+
+
+def test_system_nodes_ask_for_cpus_disks_and_one_more_in_an_upgrade() -> None:
+    found = by_label(read("local"))
+    assert found["CPUS"].amount == 4 * (3 + 1)
+    parts = {part.who: part.amount for part in found["SSD_TOTAL_GB"].parts}
+    assert parts["system nodes, 1 more in an upgrade"] == 400
+
+
+def test_autopilot_has_no_system_nodes_to_count() -> None:
+    region = ["regions", "us-central1"]
+    stack = edited("local", [{"at": [*region, "system_pool"], "remove": True}])
+    stack["regions"]["us-central1"]["mode"] = "autopilot"
+    assert "CPUS" not in by_label(parse(json.dumps(stack)))
+
+
+def test_weights_on_disks_ask_for_size_and_throughput_in_each_zone() -> None:
+    found = by_label(read("prod"), "europe-west4")
+    assert found["HDML_TOTAL_GB"].amount == 2 * 200
+    assert found["HDML_TOTAL_THROUGHPUT"].amount == 2 * 4800
+
+
+@pytest.mark.parametrize(
+    ("exposure", "address"), [("external", "STATIC_ADDRESSES"), ("internal", "INTERNAL_ADDRESSES")]
+)
+def test_a_gateway_asks_for_an_address_of_its_exposure(exposure: str, address: str) -> None:
+    found = by_label(changed("local", (["gateway", "exposure"], exposure)))
+    assert found[address].amount == 1
+    rule = f"REGIONAL_{exposure.upper()}_MANAGED_FORWARDING_RULES_PER_REGION_PER_NETWORK"
+    assert found[rule].amount == 1
+
+
+def test_the_whole_project_comes_last_and_adds_regions_up() -> None:
+    found = needs(read("prod"))
+    regions = list(dict.fromkeys(need.region for need in found))
+    assert regions == ["us-central1", "europe-west4", "asia-southeast1", None]
+    every = by_label(read("prod"), None)
+    assert every["CPUS_ALL_REGIONS"].amount == 3 * 8 * (12 + 1)
+    assert every["SUBNETWORKS"].amount == 6
+
+
+def test_a_canary_asks_for_its_own_replicas() -> None:
+    canary = {"version": "v2", "weights": "llama-3.1-8b-v2", "replicas": {"min": 2, "max": 3}}
+    need = by_label(changed("local", (["models", MODEL, "canary"], canary)))
+    parts = {part.who: part.amount for part in need["TPUS_PER_TPU_FAMILY CT6E"].parts}
+    assert parts["llama-3.1-8b-v2"] == 3 * 4
