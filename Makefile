@@ -4,6 +4,7 @@
 export PYTHONDONTWRITEBYTECODE :=
 STACK ?= local
 SCENARIO ?=
+OVER_QUOTA ?=
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 RUN := $(BIN)/gke-inference
@@ -24,7 +25,7 @@ $(READY): requirements.lock pyproject.toml components/pyproject.toml
 	@touch $@
 
 up: $(READY) ## deploy STACK (local) on the twin and ask a model; SCENARIO=tpu-stockout takes capacity away
-	@$(RUN) up --stack $(STACK) --scenario '$(SCENARIO)'
+	@$(RUN) up --stack $(STACK) --scenario '$(SCENARIO)' $(if $(OVER_QUOTA),--over-quota)
 
 down: $(READY) ## destroy what is on the twin, prove that nothing is left, stop it
 	@$(RUN) down

@@ -1,7 +1,8 @@
 """Does what bootstrap asks for: shows the steps, asks, acts, and says what comes next."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 import requests.exceptions
@@ -39,8 +40,19 @@ def run(settings: Settings, *, yes: bool) -> None:
     Raises:
         CloudError: Google refused, cannot be reached, or there are no credentials; one line.
     """
-    try:
+    with plain_errors():
         prepare(settings, connect(settings.project), Console(), yes=yes)
+
+
+@contextmanager
+def plain_errors() -> Generator[None]:
+    """Turn what Google's clients raise into one line.
+
+    Raises:
+        CloudError: Google refused, cannot be reached, or there are no credentials.
+    """
+    try:
+        yield
     except google.auth.exceptions.DefaultCredentialsError:
         message = "no Google credentials: run 'gcloud auth application-default login'"
         raise CloudError(message) from None
@@ -73,11 +85,8 @@ def cloud(project: str) -> Cloud:
     Raises:
         CloudError: There are none.
     """
-    try:
+    with plain_errors():
         return connect(project)[0]
-    except google.auth.exceptions.DefaultCredentialsError:
-        message = "no Google credentials: run 'gcloud auth application-default login'"
-        raise CloudError(message) from None
 
 
 def prepare(

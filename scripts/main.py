@@ -35,6 +35,7 @@ COMMANDS = (
     "replay",
     "plan",
     "cost",
+    "quota",
     "coldstart",
 )
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""

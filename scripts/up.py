@@ -11,10 +11,11 @@ from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
-from scripts.engine import Engine
+from scripts.engine import Engine, check_stack
 from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
+from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
@@ -59,10 +60,16 @@ def up(
     real_engine: Annotated[
         str, typer.Option(help="Model of which one replica is the real engine, on this machine.")
     ] = "",
+    over_quota: Annotated[
+        bool, typer.Option(help="Deploy although the twin's quotas are too small for the stack.")
+    ] = False,
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
+    check_stack(stack)
+    if not over_quota:
+        refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     engine = Engine(paths, speed)

@@ -101,6 +101,15 @@ class Ledger:
             )
             return {str(row[0]) for row in rows}
 
+    @classmethod
+    def everything(cls, paths: TwinPaths) -> list[Holding]:
+        """Return what all clusters of a twin hold; nothing where there never was a twin."""
+        if not paths.capacity_db.exists():
+            return []
+        ledger = cls(paths, paths.clusters, "", "")
+        with ledger._connection() as connection:
+            return ledger._all(connection)
+
     def to_take_away(self) -> dict[str, str]:
         """Return the nodes of this cluster that lose their machine, with the reason."""
         with self._connection() as connection:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from twin.events import Events
 from twin.gke.capacity import StockLine, World
+from twin.gke.quota import QuotaLine
 from twin.paths import TwinPaths
 from twin.rules import Rules
 
@@ -58,6 +59,8 @@ class Step(_Strict):
     set: tuple[Change, ...] = ()
     outages: tuple[str, ...] | None = None
     """Zones that are down from now on; None leaves them as they are."""
+    quota: tuple[QuotaLine, ...] | None = None
+    """Limits from now on, all of them; None leaves them as they are."""
 
     @model_validator(mode="after")
     def _has_one_moment(self) -> "Step":
@@ -130,7 +133,9 @@ def changed(world: World, step: Step) -> World:
     new = {_key(change.line()): change.line() for change in step.set}
     kept = [new.pop(_key(line), line) for line in world.stock]
     outages = world.outages if step.outages is None else step.outages
-    return world.model_copy(update={"stock": (*new.values(), *kept), "outages": outages})
+    quota = world.quota if step.quota is None else step.quota
+    stock = (*new.values(), *kept)
+    return world.model_copy(update={"stock": stock, "outages": outages, "quota": quota})
 
 
 def _key(line: StockLine) -> tuple[str, str, str, str | None]:

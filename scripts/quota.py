@@ -1,0 +1,271 @@
+"""`gke-inference quota`: what a stack can ask of Google's quotas, and the requests for more."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from infra.load import read
+from infra.problems import StackError
+from infra.quota import Need, needs
+from infra.quota_check import Limit, Standing, State, request, standings
+from infra.stack import Platform
+from scripts.bootstrap_cloud import CloudError
+from scripts.console import CommandError, console
+from scripts.quota_limits import CloudLimits, TwinLimits
+from twin.gke import scenario as scenarios
+from twin.paths import TwinPaths
+
+_WELL_KNOWN = "application_default_credentials.json"
+_STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow", State.ENOUGH: "dim"}
+_COLUMNS = ("REGION", "QUOTA", "FOR", "ZONES", "ASKS", "LIMIT", "IN USE", "SHORT BY", "")
+_NUMBERS = range(4, 8)
+
+Limits = Callable[[Need], Limit | None]
+
+
+class Against(StrEnum):
+    """Whose limits a stack is put to."""
+
+    CLOUD = "cloud"
+    TWIN = "twin"
+
+
+def has_credentials() -> bool:
+    """Say whether this machine has application default credentials; nothing is asked for them."""
+    if named := os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+        return Path(named).is_file()
+    folder = os.environ.get("CLOUDSDK_CONFIG")
+    home = Path(folder) if folder else Path.home() / ".config" / "gcloud"
+    return (home / _WELL_KNOWN).is_file()
+
+
+def twin_limits(scenario: str = "") -> TwinLimits:
+    """Return the limits of this checkout's twin, or those that a scenario begins with.
+
+    Raises:
+        CommandError: there is no such scenario, or a file of the world is wrong.
+    """
+    try:
+        world = scenarios.load(scenarios.find(scenario)).start if scenario else None
+        return TwinLimits.of(TwinPaths.default(), world)
+    except ValueError as error:  # that of a scenario names the ones there are
+        raise CommandError(str(error)) from None
+
+
+def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Standing], list[str]]:
+    # Google's clients take a second to load, and limits of the twin do not need them.
+    from scripts import bootstrap_run  # noqa: PLC0415
+
+    try:
+        with bootstrap_run.plain_errors():
+            cloud = bootstrap_run.cloud(platform.project)
+            limits = CloudLimits(cloud, list(platform.regions))
+    except CloudError as error:
+        raise CommandError(f"{platform.project}: {error}") from None
+    return standings(needs(platform), limits, beside_others=beside_others), limits.notes
+
+
+def refuse_shortage(stack: str, scenario: str = "") -> None:
+    """Refuse a stack that asks for more than the twin's quotas allow.
+
+    Raises:
+        CommandError: what is short, and how to go on.
+    """
+    limits = twin_limits(scenario)
+    try:
+        asked = needs(read(stack))
+    except StackError as error:
+        raise CommandError(str(error)) from None
+    short = [each for each in standings(asked, limits) if each.short_by]
+    if not short:
+        return
+    lines = "\n".join(f"  {_line(each)}" for each in short)
+    option = f" --scenario {scenario}" if scenario else ""
+    raise CommandError(
+        f"{stack}: asks for more than the twin's quotas allow:\n{lines}\n"
+        f"`gke-inference quota --stack {stack}{option}` has the requests to make; --over-quota goes"
+        " on, and machines beyond a quota are refused one by one, as Google does"
+    )
+
+
+def _line(standing: Standing) -> str:
+    need = standing.need
+    where = need.region or "all regions"
+    limit = None if standing.limit is None else standing.limit.value
+    return (
+        f"{need.metric.label} in {where}: asks for {need.amount}, limit {limit},"
+        f" short by {standing.short_by}"
+    )
+
+
+def notes_on(found: list[Standing]) -> list[str]:
+    """Return what a reader of these numbers should know."""
+    said: list[str] = []
+    if any(each.state is State.SHORT and "flex-start" in each.need.provisioning for each in found):
+        said.append(
+            "flex-start takes standard quota in a project that has no preemptible quota at all"
+        )
+    if any(each.state is State.TIGHT for each in found):
+        said.append(
+            "tight: enough only if what is in use is this stack's own; --beside-others adds it up"
+        )
+    if any(each.state is State.UNKNOWN for each in found):
+        said.append("?: the project does not say; look it up in the console")
+    said.append("a quota permits machines, it does not provide them")
+    return said
+
+
+def _for(need: Need) -> str:
+    if need.accelerator is None:
+        return need.metric.title
+    return f"{need.accelerator} {', '.join(need.provisioning)}"
+
+
+def _zones(need: Need) -> str:
+    return " ".join(zone.rpartition("-")[2] for zone in need.zones)
+
+
+def _amount(value: int) -> str:
+    return f"{value:,}"
+
+
+def _limit(limit: Limit | None) -> str:
+    if limit is None:
+        return "?"
+    return "none" if limit.value is None else f"{limit.value:,}"
+
+
+def _table(found: list[Standing], explain: bool) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(_COLUMNS):
+        right = number in _NUMBERS
+        justify = "right" if right else "left"
+        table.add_column(column, justify=justify, no_wrap=right, overflow="fold")
+    for each in found:
+        need, limit = each.need, each.limit
+        table.add_row(
+            need.region or "all regions",
+            need.metric.label,
+            _for(need),
+            _zones(need),
+            _amount(need.amount),
+            _limit(limit),
+            "" if limit is None or limit.used is None else _amount(limit.used),
+            _amount(each.short_by) if each.short_by else "",
+            each.state.value,
+            style=_STYLES[each.state],
+        )
+        for part in need.parts if explain else ():
+            table.add_row("", "", f"  {part.who}", "", _amount(part.amount), style="dim")
+        if explain and need.most is not None:
+            table.add_row("", "", "  auto-provisioning stops at", "", _amount(need.most))
+    return table
+
+
+def as_json(found: list[Standing], project: str, email: str | None) -> list[dict[str, Any]]:
+    """Return the needs with their limits, and the request for each that is short."""
+    listed: list[dict[str, Any]] = []
+    for each in found:
+        need, limit = each.need, each.limit
+        row: dict[str, Any] = {
+            "region": need.region,
+            "zones": list(need.zones),
+            "quota": need.metric.name,
+            "quota_id": need.metric.id,
+            "dimensions": need.dimensions,
+            "counts": need.metric.title,
+            "unit": need.metric.unit,
+            "kind": need.kind,
+            "accelerator": need.accelerator,
+            "provisioning": list(need.provisioning),
+            "asks": need.amount,
+            "parts": [{"who": part.who, "amount": part.amount} for part in need.parts],
+            "auto_provisioning_stops_at": need.most,
+            "limit": None if limit is None else limit.value,
+            "is_limit_known": limit is not None,
+            "in_use": None if limit is None else limit.used,
+            "short_by": each.short_by,
+            "state": each.state.value,
+        }
+        if each.state is State.SHORT:
+            made = request(each, project, email)
+            row["request"] = {"command": made.command, "post": made.url, "body": made.body}
+        listed.append(row)
+    return listed
+
+
+def quota(
+    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    against: Annotated[
+        Against | None,
+        typer.Option(
+            help="Whose limits. Default: the project's where there are application default"
+            " credentials, else the twin's."
+        ),
+    ] = None,
+    scenario: Annotated[
+        str,
+        typer.Option(help="Limits that a scenario of the twin begins with, such as quota-short."),
+    ] = "",
+    beside_others: Annotated[
+        bool, typer.Option(help="What is in use belongs to others: both must fit.")
+    ] = False,
+    explain: Annotated[bool, typer.Option(help="Who asks for how much.")] = False,
+    email: Annotated[str | None, typer.Option(help="Contact that the requests name.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Put a stack to quotas before anything is created; exit code 1 where one is short."""
+    if scenario and against is Against.CLOUD:
+        raise CommandError("--scenario: must be left out with --against cloud, it is the twin's")
+    try:
+        platform = read(stack)
+    except StackError as error:
+        raise CommandError(str(error)) from None
+    if against is None:
+        against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN
+    if against is Against.CLOUD:
+        found, notes = _cloud_standings(platform, beside_others)
+    else:
+        limits = twin_limits(scenario)
+        found, notes = standings(needs(platform), limits, beside_others=beside_others), limits.notes
+    notes = [*notes, *notes_on(found)]
+    if json_output:
+        body = {
+            "project": platform.project,
+            "against": against.value,
+            "is_short": any(each.short_by for each in found),
+            "needs": as_json(found, platform.project, email),
+            "notes": notes,
+        }
+        print(json.dumps(body, indent=1))
+    else:
+        _print(found, platform.project, against, notes, explain, email)
+    if any(each.short_by for each in found):
+        sys.exit(1)
+
+
+def _print(
+    found: list[Standing],
+    project: str,
+    against: Against,
+    notes: list[str],
+    explain: bool,
+    email: str | None,
+) -> None:
+    console.print(_table(found, explain))
+    short = [each for each in found if each.short_by]
+    whose = f"project {project}" if against is Against.CLOUD else "the twin"
+    console.print(f"{len(found)} quotas against the limits of {whose}: {len(short)} short")
+    if short:
+        console.print("Ask for:")
+    for each in short:
+        console.print(request(each, project, email).command, markup=False, soft_wrap=True)
+    for note in notes:
+        console.print(f"[dim]{note}[/dim]")

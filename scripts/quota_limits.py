@@ -1,0 +1,152 @@
+"""Limits of quotas: those of the twin's world, or of a real project.
+
+Cloud Quotas has every limit, by family, too, and no usage; Compute Engine has usage, and limits of
+what has no family. Both are asked; without the first, limits by family are not known.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gke_inference.quotas import quotas_service
+from infra.quota import Need
+from infra.quota_check import Limit
+from scripts.bootstrap_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
+from twin.gke.capacity import Holding, World
+from twin.gke.capacity_ledger import Ledger
+from twin.paths import TwinPaths
+
+_PAGE: Final = "500"
+_UNLIMITED: Final = -1
+_NO_LIMIT: Final = Limit(None)
+_COUNTED_UNITS: Final = ("chips", "GPUs", "machines", "vCPUs")
+"""Of what the twin's ledger counts: machines, and nothing beside them."""
+
+
+class TwinLimits:
+    """Limits of a twin's world: those that `quota` in `capacity.yaml` names, and no others."""
+
+    def __init__(self, world: World, holdings: list[Holding]) -> None:
+        """Take the world, and the machines that are handed out."""
+        self._world, self._holdings = world, holdings
+        self.notes: list[str] = []
+
+    @classmethod
+    def of(cls, paths: TwinPaths, world: World | None = None) -> "TwinLimits":
+        """Return the limits of a twin, whether it runs or not.
+
+        Args:
+            paths: of the twin.
+            world: another world than the one in its file.
+        """
+        found = World.load(paths.capacity_file) if world is None else world
+        return cls(found, Ledger.everything(paths))
+
+    def __call__(self, need: Need) -> Limit:
+        """Return the limit of a need's quota."""
+        lines = [
+            line
+            for line in self._world.quota
+            if line.label == need.metric.label and line.region == need.region
+        ]
+        if not lines:
+            return _NO_LIMIT
+        line = min(lines, key=lambda each: each.most)
+        if need.metric.unit not in _COUNTED_UNITS:
+            return Limit(line.most)
+        held = [holding.claim for holding in self._holdings]
+        used = sum(
+            line.drawn(claim.accelerator, claim.region, claim.quota_kind, claim.chips)
+            for claim in held
+        )
+        return Limit(line.most, used)
+
+
+class CloudLimits:
+    """Limits of a Google Cloud project."""
+
+    def __init__(self, cloud: Cloud, regions: list[str]) -> None:
+        """Read the limits.
+
+        Raises:
+            CloudError: Google refused.
+        """
+        self.notes: list[str] = []
+        self._infos: dict[str, Json] = {}
+        try:
+            self._infos = {str(info.get("quotaId")): info for info in _infos(cloud)}
+        except ServiceDisabled as error:
+            self.notes.append(
+                f"{error}: limits by family of machines or chips are not known; gcloud services"
+                f" enable cloudquotas.googleapis.com --project={cloud.project}"
+            )
+        start = f"compute.googleapis.com/compute/v1/projects/{cloud.project}"
+        self._listed: dict[tuple[str, str | None], Limit] = dict(
+            _listed(None, cloud.get(start).get("quotas", []))
+        )
+        for region in regions:
+            try:
+                found = cloud.get(f"{start}/regions/{region}")
+            except NotFound:
+                raise CloudError(f"region {region}: the project does not have it") from None
+            self._listed.update(_listed(region, found.get("quotas", [])))
+
+    def __call__(self, need: Need) -> Limit | None:
+        """Return the limit of a need's quota, and what is in use of it."""
+        listed = None
+        if not need.metric.dimensions:  # those lists have no families
+            listed = self._listed.get((need.metric.name, need.region))
+        info = self._infos.get(need.metric.id)
+        value = None if info is None else limit_in(info, need.dimensions)
+        if value is None:
+            return listed
+        used = None if listed is None else listed.used
+        return Limit(None if value == _UNLIMITED else value, used)
+
+
+def _infos(cloud: Cloud) -> Iterator[Json]:
+    """Yield all quotas of Compute Engine, page after page."""
+    where = f"projects/{cloud.project}/locations/global/services/{quotas_service()}/quotaInfos"
+    token = ""
+    while True:
+        more = {"pageToken": token} if token else {}
+        page = cloud.get(f"cloudquotas.googleapis.com/v1/{where}", pageSize=_PAGE, **more)
+        yield from page.get("quotaInfos", [])
+        token = str(page.get("nextPageToken", ""))
+        if not token:
+            return
+
+
+def _listed(region: str | None, quotas: Any) -> Iterator[tuple[tuple[str, str | None], Limit]]:
+    for quota in quotas:
+        value = int(quota.get("limit", 0))
+        limit = Limit(None if value == _UNLIMITED else value, int(quota.get("usage", 0)))
+        yield (str(quota.get("metric")), region), limit
+
+
+def limit_in(info: Json, wanted: Mapping[str, str]) -> int | None:
+    """Return a quota's value for some dimensions, -1 for no limit, None where it has none.
+
+    The entry with most of the dimensions holds; among those with as many, one with the region
+    (docs.cloud.google.com/docs/quotas/configure-dimensions). A value of 0 is left out of the JSON.
+    """
+    best: tuple[int, bool] | None = None
+    found: int | None = None
+    entries: list[Json] = info.get("dimensionsInfos") or []
+    for entry in entries:
+        has: dict[str, str] = entry.get("dimensions") or {}
+        places: list[str] = entry.get("applicableLocations") or []
+        if not _covers(has, places, wanted):
+            continue
+        rank = (len(has), "region" in has)
+        if best is None or rank > best:
+            details: Json = entry.get("details") or {}
+            best, found = rank, int(details.get("value", 0))
+    return found
+
+
+def _covers(has: Mapping[str, str], places: list[str], wanted: Mapping[str, str]) -> bool:
+    """Say whether an entry is about a region and the other dimensions wanted."""
+    region = wanted.get("region")
+    if "region" not in has and places and region is not None and region not in places:
+        return False
+    return all(wanted.get(key, "").lower() == value.lower() for key, value in has.items())

@@ -1,0 +1,320 @@
+"""`gke-inference quota`: against the twin's limits, and against a project's."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from gke_inference.quotas import metric
+from infra.load import read
+from infra.quota import Need, Part, needs
+from infra.quota_check import Limit, State, request, standings
+from scripts import bootstrap_run, main, up
+from scripts import quota as module
+from scripts.bootstrap_cloud import Cloud
+from scripts.console import CommandError
+from scripts.quota import Against, has_credentials, quota, refuse_shortage, twin_limits
+from scripts.quota_limits import CloudLimits, limit_in
+from tests.unit.bootstrap.fake_google import FakeGoogle, refused
+from twin.gke.capacity import Claim, World
+from twin.gke.capacity_ledger import Ledger
+from twin.gke.quota import QuotaLine
+from twin.paths import TwinPaths
+
+PROJECT = "acme-inference-local"
+SHORT = "quota-short"
+INFOS = f"cloudquotas.googleapis.com/v1/projects/{PROJECT}/locations/global"
+COMPUTE = f"compute.googleapis.com/compute/v1/projects/{PROJECT}"
+
+
+def need(name: str = "CPUS", amount: int = 10, region: str | None = "us-central1") -> Need:
+    return Need(metric(name), region, "machine", (Part("nodes", amount),))
+
+
+@pytest.fixture
+def twin(tmp_path, monkeypatch) -> TwinPaths:
+    """Give this test a twin of its own, which does not run."""
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "twin"))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    return TwinPaths.default()
+
+
+@pytest.fixture
+def google() -> Iterator[FakeGoogle]:
+    fake = FakeGoogle()
+    fake.services |= {"cloudquotas.googleapis.com", "compute.googleapis.com"}
+    fake.resources |= {
+        COMPUTE: {"quotas": [_listed("GPUS_ALL_REGIONS", 2, 1), _listed("NETWORKS", 5, 1)]},
+        f"{COMPUTE}/regions/us-central1": {
+            "quotas": [_listed("NVIDIA_L4_GPUS", 8, 4), _listed("CPUS", 24, 20)]
+        },
+        f"{INFOS}/services/compute.googleapis.com/quotaInfos": {
+            "quotaInfos": [
+                _info("TPUS-PER-TPU-FAMILY-per-project-region", ({"tpu_family": "CT6E"}, "32")),
+                _info("NVIDIA-L4-GPUS-per-project-region", ({"region": "us-central1"}, "16")),
+                _info("GPUS-ALL-REGIONS-per-project", ({}, None)),
+                _info("NETWORKS-per-project", ({}, "-1")),
+            ]
+        },
+    }
+    yield fake
+    fake.close()
+
+
+def _listed(name: str, limit: float, usage: float) -> dict[str, Any]:
+    return {"metric": name, "limit": limit, "usage": usage}
+
+
+def _info(quota_id: str, *values: tuple[dict[str, str], str | None]) -> dict[str, Any]:
+    entries = [
+        {"dimensions": dimensions, "details": {} if value is None else {"value": value}}
+        for dimensions, value in values
+    ]
+    return {"quotaId": quota_id, "dimensionsInfos": entries}
+
+
+@pytest.fixture
+def connected(google, twin, monkeypatch) -> Cloud:
+    """Let the command reach the server that stands in for Google."""
+    del twin
+    found = Cloud(PROJECT, requests.Session(), f"{google.address}/")  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr(bootstrap_run, "cloud", lambda _: found)
+    return found
+
+
+def printed(capsys, **options: Any) -> dict[str, Any]:
+    """Run the command; return its JSON with the exit code."""
+    code = 0
+    try:
+        quota("local", json_output=True, **options)
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    return {"code": code, **json.loads(capsys.readouterr().out)}
+
+
+def by_quota(answer: dict[str, Any]) -> dict[str, Any]:
+    return {row["quota"]: row for row in answer["needs"]}
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "short_by"),
+    [
+        (None, State.UNKNOWN, 0),
+        (Limit(None, 500), State.ENOUGH, 0),
+        (Limit(10, 0), State.ENOUGH, 0),
+        (Limit(9), State.SHORT, 1),
+        (Limit(12, 3), State.TIGHT, 0),
+        (Limit(0), State.SHORT, 10),
+    ],
+)
+def test_an_ask_is_enough_tight_short_or_unknown(limit, state, short_by):
+    (found,) = standings([need()], lambda _: limit)
+    assert (found.state, found.short_by) == (state, short_by)
+
+
+def test_what_others_use_is_asked_for_beside_the_stack():
+    (found,) = standings([need()], lambda _: Limit(12, 3), beside_others=True)
+    assert (found.state, found.short_by, found.wanted) == (State.SHORT, 1, 13)
+
+
+def test_a_request_has_every_dimension_and_the_whole_value():
+    (tpu,) = [each for each in needs(read("local")) if each.accelerator == "tpu-v6e"]
+    (found,) = standings([tpu], lambda _: Limit(4))
+    made = request(found, PROJECT, "ops@acme.example")
+    words = shlex.split(made.command)
+    assert words[:5] == ["gcloud", "beta", "quotas", "preferences", "create"]
+    assert {
+        "--quota-id=TPUS-PER-TPU-FAMILY-per-project-region",
+        "--preferred-value=20",
+        "--dimensions=region=us-central1,tpu_family=CT6E",
+        "--email=ops@acme.example",
+    } <= set(words)
+    assert made.url.endswith(f"/v1/projects/{PROJECT}/locations/global/quotaPreferences")
+    assert made.body["dimensions"] == {"region": "us-central1", "tpu_family": "CT6E"}
+    assert made.body["quotaConfig"] == {"preferredValue": "20"}
+
+
+def test_a_quota_of_the_project_is_asked_for_without_dimensions():
+    (found,) = standings([need("NETWORKS", 3, None)], lambda _: Limit(1))
+    made = request(found, PROJECT)
+    assert "--dimensions" not in made.command
+    assert "dimensions" not in made.body
+
+
+def test_a_twin_that_nobody_limited_has_enough_of_everything(twin, capsys):
+    answer = printed(capsys)
+    assert (answer["code"], answer["against"], answer["is_short"]) == (0, "twin", False)
+    assert {row["state"] for row in answer["needs"]} == {"enough"}
+
+
+def test_a_scenario_brings_limits_and_each_shortage_has_its_request(twin, capsys):
+    answer = printed(capsys, scenario=SHORT)
+    assert (answer["code"], answer["is_short"]) == (1, True)
+    rows = by_quota(answer)
+    spot = rows["PREEMPTIBLE_NVIDIA_L4_GPUS"]
+    assert (spot["asks"], spot["limit"], spot["short_by"]) == (6, 0, 6)
+    assert spot["provisioning"] == ["spot"]
+    assert "request" in spot
+    assert rows["CPUS"]["state"] == "enough"
+    assert "request" not in rows["CPUS"]
+    assert rows["IN_USE_ADDRESSES"]["in_use"] is None
+    assert rows["GPUS_ALL_REGIONS"]["region"] is None
+
+
+def test_the_limits_of_a_running_twin_are_those_of_its_world_with_what_is_in_use(twin, capsys):
+    line = QuotaLine(region="us-central1", accelerator="tpu-v6e", chips=20)
+    World(quota=(line,)).save(twin.capacity_file)
+    cluster = twin.clusters / "c"
+    cluster.mkdir(parents=True)
+    held = Claim("n", "us-central1-b", "tpu-v6e", "reservation", 4, "v6e-local")
+    assert Ledger(twin, cluster, "acme", "autoscaler").acquire([held]).granted
+    row = by_quota(printed(capsys))["TPUS_PER_TPU_FAMILY"]
+    assert (row["limit"], row["in_use"], row["state"]) == (20, 4, "tight")
+    assert printed(capsys, beside_others=True)["code"] == 1
+
+
+def test_the_table_shows_what_is_short_and_why(twin, capsys):
+    with pytest.raises(SystemExit) as stop:
+        quota("local", scenario=SHORT, explain=True)
+    assert stop.value.code == 1
+    said = capsys.readouterr().out
+    assert "23 quotas against the limits of the twin: 4 short" in said
+    assert "a node more in an upgrade" in said
+    assert said.count("gcloud beta quotas preferences create") == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scenario": "drought"}, r"no scenario drought; there are .*quota-short"),
+        ({"scenario": SHORT, "against": Against.CLOUD}, "--scenario: must be left out"),
+        ({"stack": "prud"}, "no stack 'prud'"),
+    ],
+)
+def test_options_that_do_not_go_are_one_message(twin, options, message):
+    with pytest.raises(CommandError, match=message):
+        quota(**{"stack": "local", **options})
+
+
+def test_up_is_refused_when_short_before_anything_starts(twin, monkeypatch):
+    monkeypatch.setattr(up, "Engine", lambda *_: pytest.fail("the engine was started"))
+    with pytest.raises(CommandError) as error:
+        up.up("local", scenario=SHORT)
+    said = str(error.value)
+    assert "NVIDIA_L4_GPUS in us-central1: asks for 6, limit 1, short by 5" in said
+    assert "--over-quota" in said
+    assert "gke-inference quota --stack local --scenario quota-short" in said
+    assert not twin.root.exists()
+
+
+def test_up_goes_on_over_quota_when_told_so(twin, monkeypatch):
+    class Started(Exception):
+        pass
+
+    def start(*_: object) -> None:
+        raise Started
+
+    monkeypatch.setattr(up, "Engine", start)
+    with pytest.raises(Started):
+        up.up("local", scenario=SHORT, over_quota=True)
+
+
+def test_a_stack_within_the_limits_is_not_refused(twin):
+    refuse_shortage("local")
+    refuse_shortage("local", "tpu-stockout")
+
+
+def test_the_cloud_is_asked_only_where_there_are_credentials(twin, tmp_path, monkeypatch):
+    assert not has_credentials()
+    (tmp_path / "application_default_credentials.json").write_text("{}")
+    assert has_credentials()
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "gone.json"))
+    assert not has_credentials()
+
+
+def test_a_project_has_limits_by_family_and_usage_beside_them(connected, google, capsys):
+    answer = printed(capsys, against=Against.CLOUD)
+    rows = by_quota(answer)
+    assert rows["TPUS_PER_TPU_FAMILY"]["limit"] == 32
+    assert (rows["NVIDIA_L4_GPUS"]["limit"], rows["NVIDIA_L4_GPUS"]["in_use"]) == (16, 4)
+    assert (rows["CPUS"]["limit"], rows["CPUS"]["state"]) == (24, "tight")
+    assert (rows["GPUS_ALL_REGIONS"]["limit"], rows["GPUS_ALL_REGIONS"]["short_by"]) == (0, 6)
+    assert (rows["NETWORKS"]["limit"], rows["NETWORKS"]["state"]) == (None, "enough")
+    assert rows["SSD_TOTAL_GB"]["state"] == "unknown"
+    assert answer["code"] == 1
+    assert all(method == "GET" for method, _ in google.calls)
+
+
+def test_without_cloud_quotas_the_lists_of_compute_engine_remain(connected, google, capsys):
+    google.services.discard("cloudquotas.googleapis.com")
+    answer = printed(capsys, against=Against.CLOUD)
+    rows = by_quota(answer)
+    assert rows["NVIDIA_L4_GPUS"]["limit"] == 8
+    assert rows["TPUS_PER_TPU_FAMILY"]["state"] == "unknown"
+    assert any(
+        "gcloud services enable cloudquotas.googleapis.com" in note for note in answer["notes"]
+    )
+
+
+def test_a_project_that_cannot_be_read_is_one_message(connected, google):
+    google.refusals[COMPUTE] = refused(403, "Required 'compute.projects.get' permission")
+    with pytest.raises(CommandError, match=r"acme-inference-local: no permission at compute\."):
+        quota("local", against=Against.CLOUD)
+
+
+def test_pages_of_quotas_are_read_to_the_last(connected, google, monkeypatch):
+    pages = {"": (["A"], "next"), "next": (["B"], "")}
+    path = f"{INFOS}/services/compute.googleapis.com/quotaInfos"
+    answer = google.answer
+
+    def paged(method: str, where: str, query: dict[str, str], body: Any):
+        if where != path:
+            return answer(method, where, query, body)
+        ids, token = pages[query.get("pageToken", "")]
+        return 200, {"quotaInfos": [_info(name) for name in ids], "nextPageToken": token}
+
+    monkeypatch.setattr(google, "answer", paged)
+    assert set(CloudLimits(connected, [])._infos) == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [
+        ({"region": "us-central1", "vm_family": "C4"}, 24),
+        ({"region": "us-east1", "vm_family": "C4"}, 8),
+        ({"region": "us-central1", "vm_family": "N4"}, 100),
+        ({"region": "us-east1", "vm_family": "N4"}, 0),
+        ({"region": "us-west1", "vm_family": "N4"}, None),
+    ],
+)
+def test_the_entry_with_most_of_the_dimensions_holds(wanted, value):
+    info = _info(
+        "CPUS-PER-VM-FAMILY-per-project-region",
+        ({"region": "us-central1", "vm_family": "C4"}, "24"),
+        ({"vm_family": "c4"}, "8"),
+        ({"region": "us-central1"}, "100"),
+        ({}, None),
+    )
+    info["dimensionsInfos"][3]["applicableLocations"] = ["us-east1"]
+    assert limit_in(info, wanted) == value
+
+
+def test_the_command_is_one_of_the_program():
+    assert "quota" in main.COMMANDS
+    assert module.quota.__doc__ is not None
+    assert "exit code 1" in module.quota.__doc__
+
+
+def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
+    short = {each.need.metric.name for each in standings(needs(read("local")), twin_limits(SHORT))
+             if each.short_by}  # fmt: skip
+    assert short == {
+        "TPUS_PER_TPU_FAMILY",
+        "NVIDIA_L4_GPUS",
+        "PREEMPTIBLE_NVIDIA_L4_GPUS",
+        "GPUS_ALL_REGIONS",
+    }
