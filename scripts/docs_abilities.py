@@ -21,7 +21,7 @@ def abilities_page() -> str:
     for name in engine_names():
         facts = engine(name)
         metrics = facts.metrics
-        note = " (maintenance mode upstream)" if facts.status == "maintenance" else ""
+        note = "" if facts.status == "maintained" else f" ({facts.status} upstream)"
         rows = {**facts.hardware, **facts.narrower}
         parts += [
             f"## `{name}`: {facts.title}{note}\n",

@@ -6,7 +6,13 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from gke_inference.image_build_steps import BuildError, Target, build_command, build_request
+from gke_inference.image_build_steps import (
+    METADATA,
+    BuildError,
+    Target,
+    build_command,
+    build_request,
+)
 from gke_inference.versions import builds
 from infra.image_names import engines, repository_url
 from infra.names import Names
@@ -16,6 +22,7 @@ from scripts.images_actions import ImagesError
 from twin.paths import REPOSITORY
 
 Say = Callable[[str], None]
+_METADATA = f"build/images/{METADATA}"
 _HOST = "cloudbuild.googleapis.com"
 
 
@@ -67,7 +74,7 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
         ImagesError: it cannot be done.
     """
     if local:
-        return {"command": shlex.join(_checked(target))}
+        return {"command": shlex.join(_checked(target, _METADATA))}
     url, body = by_trigger(platform, target)
     account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
     try:
@@ -97,21 +104,22 @@ def run_local(target: Target) -> None:
     Raises:
         ImagesError: there is no Docker, or the build failed.
     """
-    argv = _checked(target)
+    argv = _checked(target, _METADATA)
     if shutil.which("docker") is None:
         raise ImagesError("docker is not on PATH: leave --local out, or install Docker with buildx")
+    (REPOSITORY / _METADATA).parent.mkdir(parents=True, exist_ok=True)
     if subprocess.run(argv, cwd=REPOSITORY, check=False).returncode:
         raise ImagesError(f"{target.build.folder}: the build failed")
 
 
-def _checked(target: Target) -> list[str]:
+def _checked(target: Target, metadata: str = METADATA) -> list[str]:
     """Return the build's command, if its base is pinned."""
     if not target.build.base.digest:
         raise ImagesError(
             f"{target.build.base_entry}: {target.build.base.reference} has no digest in"
             " versions.yaml: run `gke-inference images pin`"
         )
-    return build_command(target)
+    return build_command(target, metadata=metadata)
 
 
 def _images(platform: Platform) -> Images:

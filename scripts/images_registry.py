@@ -16,6 +16,8 @@ from typing import Any
 
 from twin.toolchain import tool
 
+_HUB = "https://index.docker.io/v1/"
+"""What Docker calls Docker Hub in its configuration."""
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 Token = Callable[[], str]
 """Returns an access token of Google's."""
@@ -102,14 +104,18 @@ class Registry:
         stood_in = [self._stood_in(word) for word in arguments]
         argv = [str(tool("crane")), *(["--insecure"] if self.hosts else []), *stood_in]
         with self._credentials([self._stood_in(each) for each in references]) as environment:
-            answer = subprocess.run(
-                argv,
-                capture_output=True,
-                text=True,
-                check=False,
-                env=environment,
-                timeout=_TIMEOUT_SECONDS,
-            )
+            try:
+                answer = subprocess.run(
+                    argv,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    env=environment,
+                    timeout=_TIMEOUT_SECONDS,
+                )
+            except subprocess.TimeoutExpired:
+                hours = _TIMEOUT_SECONDS // 3600
+                raise RegistryError(f"{references[-1]}: no end after {hours} hours") from None
         if answer.returncode:
             lines = answer.stderr.strip().splitlines() or ["no reason given"]
             raise RegistryError(f"{references[-1]}: {lines[-1].removeprefix('Error: ')}")
@@ -125,7 +131,8 @@ class Registry:
 
         The file with it is the user's alone and goes with the call.
         """
-        hosts = {host for each in references if _GOOGLE.fullmatch(host := host_of(each))}
+        named = {host_of(each) for each in references}
+        hosts = {host for host in named if _GOOGLE.fullmatch(host)}
         if not hosts:
             yield os.environ
             return
@@ -137,15 +144,23 @@ class Registry:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "config.json"
             file.touch(mode=0o600)
-            auths = {**_own_auths(), **{host: {"auth": secret} for host in sorted(hosts)}}
-            file.write_text(json.dumps({"auths": auths}))
+            auths = {host: {"auth": secret} for host in sorted(hosts)}
+            file.write_text(json.dumps(_with_own(auths, sorted(named - hosts))))
             yield {**os.environ, "DOCKER_CONFIG": folder}
 
 
-def _own_auths() -> dict[str, object]:
-    """Return what `docker login` left, so that a copy into Google's may read a private source."""
+def _with_own(auths: dict[str, Any], others: list[str]) -> dict[str, Any]:
+    """Return a configuration of Docker with some logins, and the user's own for other registries.
+
+    A copy into Google's may read a private source. Programs that keep logins go before logins in
+    the file, so they stay for the other registries alone.
+    """
     folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     try:
-        return dict(json.loads((folder / "config.json").read_text()).get("auths", {}))
+        own: dict[str, Any] = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError):
-        return {}
+        own = {}
+    store, helpers = own.get("credsStore"), own.get("credHelpers", {})
+    keys = [_HUB if host == "docker.io" else host for host in others]
+    kept = {key: program for key in keys if (program := helpers.get(key, store))}
+    return {"auths": {**own.get("auths", {}), **auths}, "credHelpers": kept}

@@ -25,13 +25,19 @@ ANNOTATION = "gke-inference/engine"
 _VOLUME = "launcher"
 
 
-def spec_of(model: str, serving: Mapping[str, Serving], longest_request_seconds: int) -> Spec:
+def spec_of(
+    model: str,
+    serving: Mapping[str, Serving],
+    longest_request_seconds: int,
+    settle_seconds: int = 0,
+) -> Spec:
     """Returns what the launchers of a model are told.
 
     Args:
         model: key of the model.
         serving: by kind of hardware.
         longest_request_seconds: how long a server that must end may finish what it answers.
+        settle_seconds: how long before that it takes requests still.
     """
     facts = engine(next(iter(serving.values())).engine)
     return Spec(
@@ -42,6 +48,7 @@ def spec_of(model: str, serving: Mapping[str, Serving], longest_request_seconds:
         metrics_path=facts.metrics.path,
         model=model,
         serving=dict(serving),
+        settle_seconds=settle_seconds,
     )
 
 

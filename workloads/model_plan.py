@@ -58,7 +58,9 @@ class ModelPlan:
     @property
     def spec(self) -> Spec:
         """What the launchers are told."""
-        return spec_of(self.model, self.serving, self.pod.longest_request_seconds)
+        pod = self.pod
+        settle = pod.settle_seconds_of_launcher
+        return spec_of(self.model, self.serving, pod.longest_request_seconds, settle)
 
     @property
     def config(self) -> str:

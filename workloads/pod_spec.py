@@ -23,6 +23,7 @@ STARTUP_MINUTES = 30
 
 _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
+_HOOK_SECONDS = 5
 _AFTER_DRAIN_SECONDS = 60
 _SHARED_MEMORY_GIB_PER_DEVICE = 2
 _GPU_USER = 1000
@@ -62,8 +63,13 @@ class Pod:
 
     @property
     def settle_seconds(self) -> int:
-        """How long a pod that must go waits before it looks whether it is idle."""
+        """How long a pod that must go takes requests before it looks whether it is idle."""
         return SETTLE_SECONDS if self.role == "decode" else _SETTLE_SECONDS
+
+    @property
+    def settle_seconds_of_launcher(self) -> int:
+        """The part that the launcher waits, which knows when a spot node has no time for it."""
+        return self.settle_seconds - _HOOK_SECONDS
 
 
 def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Manifest:
@@ -120,8 +126,9 @@ def engine_container(
             *(transfer_environment() if pod.role else ()),
         ],
         "image": image(engine(serving.engine).hardware[kind].image).reference,
-        # SIGTERM comes once load balancers have let go; the launcher lets open requests finish.
-        "lifecycle": {"preStop": {"sleep": {"seconds": pod.settle_seconds}}},
+        # A third of what kubelet leaves a spot node's pods. The launcher, which gets SIGTERM then,
+        # waits until load balancers have let go and open requests are finished.
+        "lifecycle": {"preStop": {"sleep": {"seconds": _HOOK_SECONDS}}},
         "name": serving.engine,
         "ports": [
             {

@@ -83,7 +83,7 @@ class EngineFacts:
     name: str
     title: str
     status: str
-    """`maintained`, or `maintenance` where upstream adds nothing any more."""
+    """`maintained`, or `archived` where upstream adds nothing any more."""
     health_path: str
     metrics: Metrics
     hardware: dict[str, Abilities]

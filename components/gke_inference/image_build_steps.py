@@ -90,8 +90,17 @@ def steps(target: Target) -> list[Step]:
     return made
 
 
-def build_command(target: Target, *, push: bool = True) -> list[str]:
-    """Returns the BuildKit command of an image, run where `workloads/` is."""
+METADATA = "built.json"
+
+
+def build_command(target: Target, *, push: bool = True, metadata: str = METADATA) -> list[str]:
+    """Returns the BuildKit command of an image, run where `workloads/` is.
+
+    Args:
+        target: what is built, and where it goes.
+        push: whether it goes there.
+        metadata: file that BuildKit writes the digest to.
+    """
     build, first = target.build, target.repositories[0]
     return [
         "docker", "buildx", "build",
@@ -102,7 +111,7 @@ def build_command(target: Target, *, push: bool = True) -> list[str]:
         "--build-arg", f"REVISION={target.revision}",
         "--provenance", "mode=max",
         "--sbom", "true",
-        "--metadata-file", "built.json",
+        "--metadata-file", metadata,
         "--tag", f"{target.name(first)}:{target.tag}",
         *(["--push"] if push else []),
         "workloads",
@@ -123,7 +132,7 @@ def _build_step(target: Target, revision: str) -> Step:
                 _quoted(build_command(target)),
                 # the first digest in the metadata is that of what was pushed
                 'sed -n \'s/.*"containerimage.digest": *"\\(sha256:[0-9a-f]*\\)".*/\\1/p\''
-                " built.json | head -n 1 > digest",
+                f" {METADATA} | head -n 1 > digest",
                 "test -s digest",
                 # a scan takes one platform's image, not the index with its provenance
                 f'docker buildx imagetools inspect "{reference}@$(cat digest)"'

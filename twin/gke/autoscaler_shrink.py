@@ -90,8 +90,9 @@ class Shrinker:
             )
             if seconds:
                 self._taint(node)
+                grace = max(1, math.ceil(self._ctx.rules.scaled("node.spot.pods")))
                 for pod in node.pod_items:
-                    delete_pod(self._ctx, pod, grace=max(1, math.ceil(seconds)))
+                    delete_pod(self._ctx, pod, grace=grace)
 
     def _taint(self, node: Node) -> None:
         taints = [

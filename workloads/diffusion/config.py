@@ -73,6 +73,8 @@ class Settings:
             raise ValueError(f"text_encoder_bits: must be 8 or 16, got {bits}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
+        if self.adapters and self.adapter_slots < 1:
+            raise ValueError(f"adapter_slots: must be at least 1, got {self.adapter_slots}")
         if self.model in self.adapters:
             raise ValueError(f"adapters: must not have the model's name, got {self.model!r}")
 

@@ -55,7 +55,7 @@ async def _generate(
     begun = time.monotonic()
     try:
         body = await request.json()
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, LookupError) as error:  # no JSON, or a charset that nobody knows
         raise ApiError(400, f"the body is not JSON: {error}") from error
     asked = parse(body, settings)
     outcome = "failed"

@@ -106,7 +106,11 @@ class Worker:
         """Run the process, and again when it ends, until it ends too often before it is ready."""
         tries = 0
         while tries < _TRIES:
-            was_ready = await self._run()
+            try:
+                was_ready = await self._run()
+            except OSError as error:  # no process can be started: out of memory, or of processes
+                logs.say(logging.ERROR, f"worker {self.number}: {error}", worker=self.number)
+                was_ready = False
             tries = 1 if was_ready else tries + 1
             self._set(State.STARTING, "starting again")
             if tries < _TRIES:

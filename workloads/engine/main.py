@@ -1,8 +1,8 @@
 """The launcher's life: find the hardware, wait for weights, serve, drain, end.
 
 Exit codes: the engine's own where it ends by itself; 0 after a signal that was followed to the end;
-137 where the engine had to be killed; 1 where weights, hardware or program are missing; 2 for a
-spec or an option that is wrong.
+137 where the engine had to be killed; 1 where weights or the program are missing; 2 for a spec or
+an option that is wrong, or not for the hardware that is here.
 """
 
 import argparse
@@ -18,10 +18,6 @@ from .drain import open_requests
 from .log import say
 from .process import Engine, expand, reap
 from .spec import Serving, Spec, SpecError, read
-
-SPOT_NOTICE_SECONDS = 15.0
-"""What kubelet leaves pods of a spot node (cloud.google.com/kubernetes-engine/docs/concepts/
-spot-vms, graceful termination)."""
 
 _SPOT_SPARE_SECONDS = 3.0
 _POLL_SECONDS = 0.5
@@ -39,6 +35,7 @@ class Launcher:
         address: where the engine answers and the launcher listens.
         command: of the engine, where the pod says it; empty: what the spec says.
         may_wait: whether weights are waited for.
+        settle_seconds: instead of the spec's.
     """
 
     def __init__(
@@ -50,6 +47,7 @@ class Launcher:
         address: str,
         command: Sequence[str] = (),
         may_wait: bool = True,
+        settle_seconds: "float | None" = None,
     ) -> None:
         self._spec = spec
         self._command = list(command)
@@ -60,6 +58,8 @@ class Launcher:
         self._changed = threading.Event()
         self._stop = threading.Event()
         self._signals = 0
+        self._settle = spec.settle_seconds if settle_seconds is None else settle_seconds
+        self._noticed: float | None = None
         self._engine: Engine | None = None
         self._port = next(iter(spec.serving.values())).port
         self.state = health.State(answers=self._engine_answers)
@@ -157,6 +157,7 @@ class Launcher:
             if said is None:
                 return
             if said:
+                self._noticed = time.monotonic()
                 self.state.enter("draining", "the node is preempted: no new requests")
                 return
             self._stop.wait(_NOTICE_SECONDS)
@@ -180,22 +181,30 @@ class Launcher:
     def _end(self, engine: Engine) -> int:
         """Let open requests finish, then end the engine."""
         had_served = self.state.stage in {"serving", "draining"}
-        limit = float(self._spec.longest_request_seconds)
+        settle, limit = self._settle, self._settle + self._spec.longest_request_seconds
         if metadata.preempted():
-            limit = min(limit, SPOT_NOTICE_SECONDS - _SPOT_SPARE_SECONDS)
+            settle, limit = 0.0, min(limit, self._left_of_notice())
             say("WARNING", f"the node is preempted: {limit:.0f} s for what is open")
         self.state.enter("draining", f"asked to end: at most {limit:.0f} s for what is open")
         if had_served:
-            self._drain(engine, limit)
+            self._drain(engine, settle, limit)
         engine.send(signal.SIGTERM)
         return self._ended(engine)
 
-    def _drain(self, engine: Engine, limit: float) -> None:
-        deadline = time.monotonic() + limit
+    def _left_of_notice(self) -> float:
+        """Return the seconds that are left for requests on a spot node that has its notice."""
+        gone = time.monotonic() - self._noticed if self._noticed is not None else 0.0
+        return max(1.0, metadata.SPOT_POD_SECONDS - gone - _SPOT_SPARE_SECONDS)
+
+    def _drain(self, engine: Engine, settle: float, limit: float) -> None:
+        """Wait until nothing is open: not before load balancers have let go, nor for ever."""
+        began = time.monotonic()
+        settled, deadline = began + settle, began + limit
         url = f"{self._url}:{self._port}{self._spec.metrics_path}"
         while engine.code is None and self._signals < 2:
             left = open_requests(url, self._spec.busy_metrics)
-            if left == 0 or time.monotonic() >= deadline:
+            now = time.monotonic()
+            if (left == 0 and now >= settled) or now >= deadline:
                 severity = "INFO" if left == 0 else "WARNING"
                 say(severity, f"drained, {'nothing' if left == 0 else left} is open", open=left)
                 return
@@ -283,6 +292,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
             command=options.command,
             may_sleep=options.or_sleep,
             may_wait=not options.no_wait,
+            settle_seconds=options.settle_seconds,
         )
         _listen(launcher)
         port = options.health_port or spec.health_port
@@ -322,6 +332,7 @@ def _options(argv: "Sequence[str] | None") -> argparse.Namespace:
     parser.add_argument("--or-sleep", action="store_true", help="sleep where it is not here")
     parser.add_argument("--health-port", type=int, help="port of /healthz, /readyz and /stage")
     parser.add_argument("--no-wait", action="store_true", help="do not wait for the weights")
+    parser.add_argument("--settle-seconds", type=float, help="instead of the spec's")
     parser.add_argument("--show", action="store_true", help="print the engine's command, end")
     parser.add_argument("command", nargs="*", help="the engine's command, behind --")
     return parser.parse_args(argv)

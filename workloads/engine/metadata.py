@@ -7,6 +7,10 @@ import http.client
 import os
 import urllib.request
 
+SPOT_POD_SECONDS = 15.0
+"""What kubelet leaves the pods of a spot node of its notice of 30 s; the other half is for system
+pods (docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, graceful termination)."""
+
 _HOST = "169.254.169.254"
 _SECONDS = 1.0
 

@@ -110,6 +110,8 @@ class Spec:
     """Port of the launcher's own `/healthz`, `/readyz` and `/stage`."""
     longest_request_seconds: int = 300
     """How long a server that must end may finish what it answers."""
+    settle_seconds: int = 0
+    """How long a server that must end takes requests still: load balancers let go late."""
     stop_seconds: int = 30
     """How long the engine may take to end once it is idle."""
     weights_wait_seconds: int = 1800

@@ -153,6 +153,15 @@ def test_weights_that_nobody_uploaded_are_not_waited_for_and_others_are(tmp_path
     assert "--no-wait" not in pod.launch("vllm").argv
 
 
+def test_what_a_launcher_waits_for_load_balancers_is_as_much_shorter_as_the_twin_is_faster(
+    tmp_path: Path,
+):
+    (option,) = [
+        word for word in Pod(tmp_path, [V6E]).launch("vllm").argv if word.startswith("--settle")
+    ]
+    assert option == f"--settle-seconds={10 / Rules().speed:g}"
+
+
 def test_the_leader_of_a_ray_group_starts_the_launcher_from_a_script():
     script = (
         'ray start --head\nexec python3 -m engine --spec=/s --hardware=tpu -- vllm serve "$@"\n'

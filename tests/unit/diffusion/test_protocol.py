@@ -86,6 +86,10 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
         ({"model": "m", "folder": "/w", "sizes": []}, "sizes: must have at least one"),
         ({"model": "m", "folder": "/w", "platform": "gpu"}, "platform: must be cpu or tpu"),
         ({"model": "m", "folder": "/w", "adapters": {"m": "/a"}}, "must not have the model's"),
+        (
+            {"model": "m", "folder": "/w", "adapters": {"a": "/a"}, "adapter_slots": 0},
+            "adapter_slots: must be at least 1, got 0",
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused(given, words):

@@ -1,6 +1,7 @@
 import json
 import signal
 import threading
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -78,6 +79,29 @@ def test_a_stream_that_lasts_longer_than_the_longest_request_is_cut(launch):
     assert any("drained, 1.0 is open" in text(line) for line in server.lines)
 
 
+def test_requests_that_come_late_are_served_until_load_balancers_have_let_go(launch):
+    server = launch("--settle-seconds=600")
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    server.process.send_signal(signal.SIGTERM)
+    server.until(lambda: server.is_at("draining"))
+    with server.stream() as stream:
+        assert stream.readline() == FIRST_TOKEN
+        (server.folder / "finish").touch()
+        assert stream.read().endswith(b"data: [DONE]\n")
+    assert server.process.poll() is None, "idle, but it still takes requests"
+    assert server.end() == 0
+
+
+def test_a_server_that_must_end_waits_for_load_balancers_as_long_as_its_spec_says(launch):
+    server = launch(settle_seconds=1)
+    server.until(lambda: server.get("/readyz")[0] == 200)
+    assert server.end() == 0
+    times = {text(line): line["time"] for line in server.lines}
+    began = next(at for said, at in times.items() if said.startswith("asked to end"))
+    drained = datetime.fromisoformat(times["drained, nothing is open"])
+    assert drained - datetime.fromisoformat(began) >= timedelta(seconds=1)
+
+
 def test_a_second_signal_ends_the_waiting(launch):
     server = launch()
     server.until(lambda: server.get("/readyz")[0] == 200)
@@ -103,14 +127,17 @@ def test_a_spot_node_that_has_its_notice_gets_no_new_requests_and_leaves_less_ti
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Metadata) as metadata:
         threading.Thread(target=metadata.serve_forever, daemon=True).start()
-        server = launch(more={"GCE_METADATA_HOST": f"127.0.0.1:{metadata.server_port}"})
+        address = f"127.0.0.1:{metadata.server_port}"
+        server = launch(more={"GCE_METADATA_HOST": address}, settle_seconds=600)
         server.until(lambda: server.get("/readyz")[0] == 200)
         said[0] = b"TRUE"
         server.until(lambda: server.get("/readyz")[0] == 503)
         assert server.get("/healthz")[0] == 200
-        assert server.end() == 0
+        server.until(lambda: server.get("/stage")[1]["seconds_in_stage"] >= 1.6)
+        assert server.end() == 0, "and does not wait for load balancers"
         metadata.shutdown()
-    assert any("the node is preempted: 12 s" in text(line) for line in server.lines)
+    left = [said for line in server.lines if (said := text(line)).startswith("the node is preempt")]
+    assert any(f"preempted: {seconds} s for" in left[-1] for seconds in range(5, 12))
 
 
 def test_a_signal_while_it_loads_ends_the_engine_at_once(launch):

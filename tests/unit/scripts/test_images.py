@@ -177,6 +177,33 @@ def test_a_token_of_google_goes_to_googles_registries_alone(monkeypatch, tmp_pat
     assert "oauth2accesstoken" not in saw.read_text()
 
 
+def test_programs_that_keep_logins_stay_for_other_registries_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    own = {"credsStore": "desktop", "credHelpers": {"us-docker.pkg.dev": "gcloud", "a.io": "a"}}
+    (tmp_path / "config.json").write_text(json.dumps(own))
+    saw = tmp_path / "crane.saw"
+    program = tmp_path / "crane"
+    program.write_text(f'#!/bin/sh\ncat "$DOCKER_CONFIG/config.json" > {saw}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(images_registry, "tool", lambda _: program)
+    Registry(token=lambda: "secret").copy("a.io/i:1", "us-docker.pkg.dev/p/r/i:1")
+    assert json.loads(saw.read_text())["credHelpers"] == {"a.io": "a"}
+    Registry(token=lambda: "secret").copy("docker.io/i:1", "us-docker.pkg.dev/p/r/i:1")
+    seen = json.loads(saw.read_text())
+    assert seen["credHelpers"] == {"https://index.docker.io/v1/": "desktop"}
+    assert "us-docker.pkg.dev" in seen["auths"]
+
+
+def test_a_registry_that_does_not_end_is_an_error_of_one_line(monkeypatch, tmp_path):
+    program = tmp_path / "crane"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(images_registry, "tool", lambda _: program)
+    monkeypatch.setattr(images_registry, "_TIMEOUT_SECONDS", 0.2)
+    with pytest.raises(RegistryError, match="no end after"):
+        Registry().digest("a.io/i:1")
+
+
 def test_an_answer_that_is_no_digest_is_an_error(monkeypatch, tmp_path):
     program = tmp_path / "crane"
     program.write_text("#!/bin/sh\necho hello")

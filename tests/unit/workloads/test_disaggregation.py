@@ -7,8 +7,10 @@ import pulumi
 import pytest
 
 from gke_inference.rungs import RungArgs
+from workloads.engine.spec import read
 from workloads.model_server import ModelServer
 
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 BUDGET = "kubernetes:policy/v1:PodDisruptionBudget"
 H200: RungArgs = {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "on-demand"}
@@ -58,7 +60,9 @@ def test_a_decoding_engine_stands_behind_a_native_sidecar_on_the_pools_port(reco
     engine = engine_of(decode)
     assert flag(engine, "--port") == "8200"
     assert engine["ports"][0]["containerPort"] == 8200
-    assert engine["lifecycle"]["preStop"]["sleep"]["seconds"] == 45
+    told = recorder.one(CONFIG_MAP).inputs["data"]
+    hook = engine["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert hook + read(told["spec.json"]).settle_seconds == 45
 
 
 def test_a_prefilling_engine_has_the_pools_port_itself(recorder, halved):

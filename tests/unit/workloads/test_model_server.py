@@ -125,9 +125,10 @@ def test_a_server_lands_only_on_its_class_and_accepts_its_taints(recorder, args)
 def test_a_replica_finishes_its_requests_before_it_goes(recorder, args):
     made = deployments(recorder, {**args, "longest_request_seconds": 900})
     spec = pod(made["llama-8b-gpu"])
-    assert spec["containers"][0]["lifecycle"]["preStop"] == {"sleep": {"seconds": 15}}
+    assert spec["containers"][0]["lifecycle"]["preStop"] == {"sleep": {"seconds": 5}}
     assert spec["terminationGracePeriodSeconds"] > 900 + 15
-    assert launcher_spec(recorder).longest_request_seconds == 900
+    told = launcher_spec(recorder)
+    assert (told.settle_seconds, told.longest_request_seconds) == (10, 900)
 
 
 def test_a_start_may_take_half_an_hour_and_a_stall_may_not(recorder, args):

@@ -143,7 +143,7 @@ def _launched(
     )
     return Launch(
         Kind.ENGINE,
-        launcher.command(said, root),
+        launcher.command(said, root, place.rules.speed),
         launcher.environment(environment, root),
         is_real=is_real,
     )
@@ -300,7 +300,9 @@ def _images(container: JsonObject, place: Place) -> Launch:
         launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
     )
     environment = launcher.environment(_base(place), root)
-    return Launch(Kind.IMAGES, launcher.command(said, root), environment, is_real=is_real)
+    return Launch(
+        Kind.IMAGES, launcher.command(said, root, place.rules.speed), environment, is_real=is_real
+    )
 
 
 def _loader(container: JsonObject, place: Place) -> Launch:

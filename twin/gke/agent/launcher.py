@@ -97,7 +97,7 @@ def _write_program(file: Path, program: Program) -> None:
     file.chmod(0o755)
 
 
-def command(said: list[str], root: Path) -> list[str]:
+def command(said: list[str], root: Path, speed: float = 1.0) -> list[str]:
     """Return the launcher's command line on this machine.
 
     Weights that nobody uploaded count as there, since a bucket of the twin holds none: the
@@ -106,6 +106,7 @@ def command(said: list[str], root: Path) -> list[str]:
     Args:
         said: its words in the container.
         root: of the container.
+        speed: of the twin; what the launcher waits for load balancers is as much shorter.
     """
     at = said.index("--")
     options = [
@@ -114,7 +115,18 @@ def command(said: list[str], root: Path) -> list[str]:
     ]
     if not _has_weights(said[at + 1 :], root):
         options.append("--no-wait")
+    options += _settle(options, speed)
     return [sys.executable, *_MODULE, *options, *said[at:]]
+
+
+def _settle(options: list[str], speed: float) -> list[str]:
+    """Return the option that shortens a launcher's wait; none where its spec has none to read."""
+    specs = [word.partition("=")[2] for word in options if word.startswith("--spec=")]
+    try:
+        seconds = float(json.loads(Path(specs[0]).read_text())["settle_seconds"])
+    except (OSError, ValueError, LookupError):
+        return []
+    return [f"--settle-seconds={seconds / speed:g}"] if seconds else []
 
 
 def _has_weights(engine: list[str], root: Path) -> bool:

@@ -7,6 +7,8 @@ from policies.invariants.world import PodOf, World
 from policies.reading import at, entries
 
 _CLAIMS = "persistentVolumeClaim"
+_EVERYWHERE = "kube-root-ca.crt"
+"""A ConfigMap that Kubernetes itself keeps in each namespace."""
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -19,7 +21,9 @@ def _check(world: World) -> Iterator[Finding]:
                 yield from _absent(pod, "PersistentVolumeClaim", f"{field}.{_CLAIMS}", str(claim))
             config = at(volume, "configMap", "name")
             optional = at(volume, "configMap", "optional") is True
-            if config and not optional and not _has(pod, "ConfigMap", str(config)):
+            if config in (None, "", _EVERYWHERE) or optional:
+                continue
+            if not _has(pod, "ConfigMap", str(config)):
                 yield from _absent(pod, "ConfigMap", f"{field}.configMap", str(config))
 
 

@@ -7,9 +7,9 @@ from policies.invariants.engines import Engine, engines, leads, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken
 from policies.invariants.world import World
 from policies.reading import at, entries
+from workloads.engine.metadata import SPOT_POD_SECONDS
 
 _DEFAULT_GRACE = 30
-_SPOT_SECONDS = 25
 _ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")
 _SLEEP = re.compile(r"\bsleep[ (]+(\d+(?:\.\d+)?)")
 
@@ -46,13 +46,13 @@ def _judge(server: Engine) -> Iterator[Finding]:
             f"the preStop hook alone waits {waits:g} s: the server is killed in it",
             f"write more than {waits:g} and the longest request",
         )
-    if waits >= _SPOT_SECONDS and any(rung.is_spot for rung in rungs_of(pod)):
+    if waits >= SPOT_POD_SECONDS and any(rung.is_spot for rung in rungs_of(pod)):
         yield broken(
             pod.obj,
             field,
             f"{waits:g} s",
-            f"on a spot rung a pod has about {_SPOT_SECONDS} s: nothing is left to finish in",
-            f"wait well below {_SPOT_SECONDS} s before the server is told",
+            f"on a spot rung a pod has {SPOT_POD_SECONDS:g} s: nothing is left to finish in",
+            f"wait well below {SPOT_POD_SECONDS:g} s before the server is told",
         )
 
 
