@@ -45,6 +45,8 @@ def _observed(platform: Platform, name: str) -> ObservedModelArgs:
         job=object_name(name),
         prices=_prices(platform, name, regions[0]),
     )
+    if model.engine.value != "vllm":
+        args["engine"] = model.engine.value
     if model.disaggregated is not None:
         args["roles"] = list(ROLES)
     if model.slo is not None and model.slo.ttft_p95_ms is not None:

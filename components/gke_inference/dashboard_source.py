@@ -79,7 +79,11 @@ def dashboards(scope: Scope, dialect: Dialect, window: str = "5m") -> tuple[Dash
         dialect: Which Prometheus answers; panels of Google's own metrics are for the managed one.
         window: Of rates; at least two scrapes long.
     """
-    return tuple(_dashboard(page, scope, dialect, window) for page in sources())
+    return tuple(
+        _dashboard(page, scope, dialect, window)
+        for page in sources()
+        if "needs" not in page or page["needs"] in scope.says
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ from pulumi_gcp import monitoring
 
 from .dashboard_cloud import cloud_dashboard
 from .dashboard_source import dashboards
+from .engines import engine_names
 from .inputs import one_of, under, whole
 from .labels import MANAGED_BY
 from .promql import Dialect, ModelFacts, Scope
@@ -21,6 +22,8 @@ class ObservedModelArgs(TypedDict):
     """Names of its accelerator Deployments."""
     job: str
     """Name of its PodMonitoring, which is the label `job` of its series."""
+    engine: NotRequired[str]
+    """What it runs in: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     clusters: NotRequired[list[str]]
     """Clusters it runs in; an alert tells them apart. Default: all as one."""
     has_picker: NotRequired[bool]
@@ -54,7 +57,9 @@ class DashboardsArgs(TypedDict):
 
 
 class Dashboards(pulumi.ComponentResource):
-    """Four dashboards: service, engines, gateway, capacity; they cover every cluster of a project.
+    """Four dashboards: service, engines, gateway, capacity, and pictures where a model draws.
+
+    They cover every cluster of a project.
 
     Rendered from data/dashboards of this package, as are the files for Grafana.
     """
@@ -120,6 +125,7 @@ def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
     return ModelFacts(
         clusters=tuple(model.get("clusters", [])),
         deployments=tuple(model["deployments"]),
+        engine=one_of(model, "engine", engine_names(), "vllm"),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         prices=dict(model.get("prices", {})),

@@ -33,6 +33,16 @@ class Metrics:
     """Adapters of requests; `None` where the engine does not say."""
     cache_info: str | None = None
     """Block size and blocks of the KV cache; `None` where the engine does not say."""
+    first_token: str | None = None
+    """Histogram of the time to the first token, seconds."""
+    output_token: str | None = None
+    """Histogram of the time for each further token, seconds."""
+    whole_answer: str | None = None
+    """Histogram of the time to the end of an answer, seconds."""
+    prompt_tokens: str | None = None
+    """Counter of tokens read."""
+    answer_tokens: str | None = None
+    """Counter of tokens written."""
 
     @property
     def stored(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """One platform as dashboards and alerts see it, for the tests of both."""
 
+from dataclasses import replace
 from typing import Any
 
 from gke_inference.dashboards import ObservedModelArgs
@@ -26,6 +27,29 @@ SCOPE = Scope(
     cost_limit_usd_per_hour=50,
     hostname="models.example.com",
 )
+
+MIXED = replace(
+    SCOPE,
+    models=(
+        *SCOPE.models,
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("qwen-gpu",),
+            engine="sglang",
+            job="qwen",
+            prices={"qwen-gpu": 2.0},
+            ttft_p95_ms=500,
+        ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("flux-tpu",),
+            engine="diffusion",
+            is_picked=False,
+            job="flux",
+        ),
+    ),
+)
+"""The same with models of other engines."""
 
 
 def model() -> ObservedModelArgs:

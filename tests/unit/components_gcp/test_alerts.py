@@ -67,6 +67,13 @@ def test_a_model_is_missed_when_one_of_its_roles_is_gone_but_its_picker_once():
     )
 
 
+def test_a_model_is_missed_by_the_metric_of_its_own_engine():
+    facts = ModelFacts("m", ("m-gpu",), engine="triton")
+    assert named("NoReadyReplica", Scope((facts,), "models")).expr == (
+        'absent(nv_trt_llm_request_metrics{namespace="models",job="m",request_type="active"})'
+    )
+
+
 def test_alerts_about_what_the_stack_does_not_say_are_left_out():
     bare = Scope((ModelFacts("llama", ("llama-tpu",)),), "models")
     missing = {a.name for a in alerts(SCOPE, Dialect.MANAGED)} - {

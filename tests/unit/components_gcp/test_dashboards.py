@@ -6,11 +6,13 @@ import pulumi
 import pytest
 
 from gke_inference import dashboard_source, promql
+from gke_inference.alert_source import alerts
 from gke_inference.dashboard_source import UNITS, dashboards
 from gke_inference.dashboards import Dashboards
 from gke_inference.engine_metrics import SCRAPED
-from gke_inference.promql import Dialect, Scope, fill
-from tests.unit.components_gcp.observed import SCOPE, args, model
+from gke_inference.engines import engine, engine_names
+from gke_inference.promql import Dialect, ModelFacts, Scope, fill
+from tests.unit.components_gcp.observed import MIXED, SCOPE, args, model
 
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 FOLDER = Path(__file__).parent
@@ -67,6 +69,53 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped(dialect):
         - {"loadbalancing_googleapis_com:https_external_regional_request"}
         == set()
     )
+
+
+def test_every_metric_of_any_engine_is_stored():
+    stored = [pattern for name in engine_names() for pattern in engine(name).metrics.stored]
+    found = [
+        q.expr
+        for page in dashboards(MIXED, Dialect.MANAGED)
+        for p in page.panels
+        for q in p.queries
+    ]
+    found += [alert.expr for alert in alerts(MIXED, Dialect.MANAGED)]
+    used = {
+        name for expr in found for name in re.findall(r"\b(?:sglang:|diffusion_|tgi_)\w+", expr)
+    }
+    assert {"sglang:num_queue_reqs", "diffusion_images_total"} <= used
+    assert [name for name in used if not any(re.fullmatch(p, name) for p in stored)] == []
+
+
+def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
+    assert fill("avg ($waiting)", MIXED, "5m") == (
+        'avg ((diffusion_pictures_waiting{namespace="models",job=~"flux"}'
+        ' or sglang:num_queue_reqs{namespace="models",job=~"qwen"}'
+        ' or vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}))'
+    )
+    assert fill("rate($first_token[5m]) > 1", MIXED, "5m") == (
+        'rate(sglang:time_to_first_token_seconds_bucket{namespace="models",job=~"qwen"}[5m]) > 1'
+        " or rate(vllm:time_to_first_token_seconds_bucket"
+        '{namespace="models",job=~"embedder|llama"}[5m]) > 1'
+    )
+
+
+def test_a_metric_that_no_engine_of_the_stack_has_is_nothing_and_no_error():
+    drawing = Scope(MIXED.models[-1:], "models")
+    assert fill("rate($first_token[5m])", drawing, "5m") == "vector(0) < 0"
+    assert fill("max ($kv_use)", drawing, "5m") == "max ((vector(0) < 0))"
+
+
+def test_labels_of_an_engines_metric_stay():
+    scope = Scope((ModelFacts("m", ("m-gpu",), engine="triton"),), "models")
+    assert fill("$waiting", scope, "5m") == (
+        'nv_trt_llm_request_metrics{namespace="models",job=~"m",request_type="waiting"}'
+    )
+
+
+def test_pictures_have_a_page_where_a_model_draws():
+    names = [page.name for page in dashboards(MIXED, Dialect.MANAGED)]
+    assert names == [*(page.name for page in dashboards(SCOPE, Dialect.MANAGED)), "pictures"]
 
 
 def test_every_panel_says_what_it_shows_and_in_which_unit():
