@@ -1,10 +1,10 @@
 """What people ask is in no log."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.data.private_prompts import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,86 +12,59 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "command": ["vllm", "serve"],
-                                    "args": ["--no-enable-log-requests"],
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "command": ["vllm", "serve"],
+                            "args": ["--no-enable-log-requests"],
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "command": ["vllm", "serve"],
-                                    "args": ["--enable-log-requests"],
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "command": ["vllm", "serve"],
+                            "args": ["--enable-log-requests"],
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             "--enable-log-requests",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "command": ["python3", "-m", "sglang.launch_server"],
-                                    "args": ["--log-requests"],
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "command": ["python3", "-m", "sglang.launch_server"],
+                            "args": ["--log-requests"],
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             "--log-requests",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {"name": "a", "command": ["other"], "args": ["--log-requests"]}
-                            ]
-                        }
-                    }
-                },
-            },
+            workload(
+                {"containers": [{"name": "a", "command": ["other"], "args": ["--log-requests"]}]}
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a", "args": [UNKNOWN]}]}}},
-            },
+            workload({"containers": [{"name": "a", "args": [UNKNOWN]}]}),
             "unknown",
         ),
     ],

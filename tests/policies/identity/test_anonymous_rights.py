@@ -1,10 +1,9 @@
 """Nobody has rights in a cluster only because they could reach it."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.identity.anonymous_rights import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """Rights in a cluster come from IAM and RBAC, not from attributes of requests."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.identity.legacy_rights import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 @pytest.mark.parametrize(

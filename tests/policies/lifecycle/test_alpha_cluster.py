@@ -1,10 +1,9 @@
 """Clusters are not made of alpha features, which are deleted after 30 days."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.lifecycle.alpha_cluster import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 @pytest.mark.parametrize(

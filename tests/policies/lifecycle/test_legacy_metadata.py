@@ -1,10 +1,9 @@
 """Nodes answer no questions of the kind that needs no header."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.lifecycle.legacy_metadata import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 @pytest.mark.parametrize(

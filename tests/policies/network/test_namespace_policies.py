@@ -1,20 +1,14 @@
 """Who may talk to a model server is written down."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.network.namespace_policies import STACK_RULE
+from tests.policies.workloads import workload
 
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SERVER = (
     "kubernetes:apps/v1:Deployment",
-    {
-        "metadata": {"namespace": "models"},
-        "spec": {
-            "template": {
-                "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
-            }
-        },
-    },
+    workload({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}),
 )
 PLAIN = ("kubernetes:apps/v1:Deployment", {"metadata": {"namespace": "other"}})
 

@@ -1,10 +1,10 @@
 """What the load balancer knows of model servers."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.backend_health import STACK_RULE
 
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 POOL = "kubernetes:inference.networking.k8s.io/v1:InferencePool"
 HEALTH = "kubernetes:networking.gke.io/v1:HealthCheckPolicy"
 BACKEND = "kubernetes:networking.gke.io/v1:GCPBackendPolicy"

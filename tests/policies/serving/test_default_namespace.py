@@ -1,10 +1,10 @@
 """What runs is in a namespace with rules of its own."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.default_namespace import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,10 +12,7 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
-            },
+            workload({"containers": [{"name": "a"}]}),
             None,
         ),
         ("kubernetes:apps/v1:Deployment", {"metadata": {"namespace": "default"}}, "'default'"),

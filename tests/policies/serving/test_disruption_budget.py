@@ -1,10 +1,10 @@
 """Upgrades of model servers."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.disruption_budget import STACK_RULE
 
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SERVER = "kubernetes:apps/v1:Deployment"
 BUDGET = "kubernetes:policy/v1:PodDisruptionBudget"
 

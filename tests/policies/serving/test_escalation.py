@@ -1,10 +1,10 @@
 """No process gains rights that its container did not have."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.escalation import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,71 +12,42 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "securityContext": {"allowPrivilegeEscalation": False},
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "securityContext": {"allowPrivilegeEscalation": False},
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
-            },
+            workload({"containers": [{"name": "a"}]}),
             "allowPrivilegeEscalation",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {"name": "a", "securityContext": {"allowPrivilegeEscalation": True}}
-                            ]
-                        }
-                    }
-                },
-            },
+            workload(
+                {
+                    "containers": [
+                        {"name": "a", "securityContext": {"allowPrivilegeEscalation": True}}
+                    ]
+                }
+            ),
             "True",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a", "securityContext": {"privileged": True}}]
-                        }
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "securityContext": {"privileged": True}}]}),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {"containers": [{"name": "a", "securityContext": UNKNOWN}]}
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "securityContext": UNKNOWN}]}),
             "unknown",
         ),
     ],

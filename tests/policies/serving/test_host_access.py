@@ -1,10 +1,10 @@
 """Pods stay in their own namespaces of network, processes and files."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.host_access import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,35 +12,22 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
-            },
+            workload({"containers": [{"name": "a"}]}),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {"spec": {"containers": [{"name": "a"}], "hostNetwork": True}}
-                },
-            },
+            workload({"containers": [{"name": "a"}], "hostNetwork": True}),
             "hostNetwork",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a"}],
-                            "volumes": [{"name": "v", "hostPath": {"path": "/dev"}}],
-                        }
-                    }
-                },
-            },
+            workload(
+                {
+                    "containers": [{"name": "a"}],
+                    "volumes": [{"name": "v", "hostPath": {"path": "/dev"}}],
+                }
+            ),
             "/dev",
         ),
         (
@@ -57,12 +44,7 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {"spec": {"containers": [{"name": "a"}], "hostNetwork": UNKNOWN}}
-                },
-            },
+            workload({"containers": [{"name": "a"}], "hostNetwork": UNKNOWN}),
             "unknown",
         ),
     ],

@@ -1,11 +1,11 @@
 """Which program runs."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rule import Resource
 from policies.rules.serving.pinned_image import RULE
 
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 DIGEST = "@sha256:" + 64 * "a"
 
 

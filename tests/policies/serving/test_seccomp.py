@@ -1,10 +1,10 @@
 """Pods may make the system calls of a container, no more."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.seccomp import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,85 +12,51 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a"}],
-                            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-                        }
-                    }
-                },
-            },
+            workload(
+                {
+                    "containers": [{"name": "a"}],
+                    "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "securityContext": {"seccompProfile": {"type": "Localhost"}},
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "securityContext": {"seccompProfile": {"type": "Localhost"}},
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a", "securityContext": {"privileged": True}}]
-                        }
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "securityContext": {"privileged": True}}]}),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}},
-            },
+            workload({"containers": [{"name": "a"}]}),
             "seccompProfile",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a"}],
-                            "securityContext": {"seccompProfile": {"type": "Unconfined"}},
-                        }
-                    }
-                },
-            },
+            workload(
+                {
+                    "containers": [{"name": "a"}],
+                    "securityContext": {"seccompProfile": {"type": "Unconfined"}},
+                }
+            ),
             "Unconfined",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {"containers": [{"name": "a", "securityContext": UNKNOWN}]}
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "securityContext": UNKNOWN}]}),
             "unknown",
         ),
     ],

@@ -1,10 +1,10 @@
 """The autoscaler knows how large a node must be."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.sized_containers import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,67 +12,43 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "resources": {
-                                        "requests": {"cpu": "1"},
-                                        "limits": {"memory": "1Gi"},
-                                    },
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "resources": {
+                                "requests": {"cpu": "1"},
+                                "limits": {"memory": "1Gi"},
+                            },
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]
-                        }
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
             "memory",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {"spec": {"containers": [{"name": "a", "resources": UNKNOWN}]}}
-                },
-            },
+            workload({"containers": [{"name": "a", "resources": UNKNOWN}]}),
             "unknown",
         ),
     ],

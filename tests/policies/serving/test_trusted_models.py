@@ -1,10 +1,10 @@
 """No program comes along with the weights."""
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE as UNKNOWN
 
 from policies.rules.serving.trusted_models import RULE
-
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+from tests.policies.workloads import workload
 
 
 @pytest.mark.parametrize(
@@ -12,51 +12,31 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
     [
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {"spec": {"containers": [{"name": "a", "args": ["--model=x"]}]}}
-                },
-            },
+            workload({"containers": [{"name": "a", "args": ["--model=x"]}]}),
             None,
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {"containers": [{"name": "a", "args": ["--trust-remote-code"]}]}
-                    }
-                },
-            },
+            workload({"containers": [{"name": "a", "args": ["--trust-remote-code"]}]}),
             "--trust-remote-code",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {
-                    "template": {
-                        "spec": {
-                            "containers": [
-                                {
-                                    "name": "a",
-                                    "args": ["sh", "-c", "vllm serve x --trust_remote_code"],
-                                }
-                            ]
+            workload(
+                {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "args": ["sh", "-c", "vllm serve x --trust_remote_code"],
                         }
-                    }
-                },
-            },
+                    ]
+                }
+            ),
             "--trust-remote-code",
         ),
         (
             "kubernetes:apps/v1:Deployment",
-            {
-                "metadata": {"namespace": "models"},
-                "spec": {"template": {"spec": {"containers": [{"name": "a", "args": [UNKNOWN]}]}}},
-            },
+            workload({"containers": [{"name": "a", "args": [UNKNOWN]}]}),
             "unknown",
         ),
     ],
