@@ -8,7 +8,7 @@ from infra.assemble_models import form_in, standby
 from infra.canary import with_canaries
 from infra.capacity import checked_rungs, prefill_capacity, regions_using
 from infra.stack import Form, Model, NodePools, Platform
-from workloads.model_plan import update_steps
+from workloads.model_objects import update_steps
 
 _UPGRADED_IN_PLACE = ("on-demand", "spot")
 

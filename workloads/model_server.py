@@ -7,13 +7,8 @@ import pulumi
 from gke_inference.manifests import register
 from gke_inference.rungs import RungArgs, checked_input
 from workloads.engine.spec import PORT
-from workloads.model_plan import (
-    ModelPlan,
-    deployments,
-    disruption_budget,
-    launcher_config,
-    model_plan,
-)
+from workloads.model_objects import deployments, disruption_budget, launcher_config
+from workloads.model_plan import ModelPlan, model_plan
 
 
 class LiveAdaptersArgs(TypedDict):

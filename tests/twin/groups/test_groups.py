@@ -15,7 +15,8 @@ from gke_inference.rungs import RungArgs, check_rung
 from tests.twin.eventually import eventually
 from twin.gke.context import ClusterContext
 from twin.kube import Kube
-from workloads.model_plan import deployments, launcher_config, model_plan
+from workloads.model_objects import deployments, launcher_config
+from workloads.model_plan import model_plan
 
 pytestmark = pytest.mark.needs_tools
 RUNG: RungArgs = {

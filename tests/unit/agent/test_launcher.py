@@ -18,7 +18,8 @@ from twin.gke.agent.hardware import NodeHardware
 from twin.gke.agent.launch import Launch, Place, plan
 from twin.gke.agent.volumes import Mount
 from twin.rules import Rules
-from workloads.model_plan import deployments, launcher_config, model_plan
+from workloads.model_objects import deployments, launcher_config
+from workloads.model_plan import model_plan
 
 ADDRESS = f"127.93.{os.getpid() % 250}.7"
 V6E: RungArgs = {

@@ -12,7 +12,8 @@ from infra.load import parse
 from infra.problems import StackError
 from twin.paths import REPOSITORY
 from workloads.diffusion.__main__ import parser
-from workloads.model_plan import deployments, model_plan
+from workloads.model_objects import deployments
+from workloads.model_plan import model_plan
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "pictures" / "Pulumi.pictures.yaml"
 MODEL, REGION = "flux-schnell", "us-central1"

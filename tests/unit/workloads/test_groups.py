@@ -8,7 +8,8 @@ from gke_inference.rungs import check_rung
 from tests.unit.components_k8s import crds
 from workloads.hardware import hardware
 from workloads.invariants import broken_group
-from workloads.model_plan import deployments, disruption_budget, model_plan
+from workloads.model_objects import deployments, disruption_budget
+from workloads.model_plan import model_plan
 from workloads.model_server import ModelServer
 
 SLICE: dict[str, Any] = {

@@ -6,7 +6,8 @@ from gke_inference.rungs import RungArgs, check_rung
 from tests.unit.workloads.conftest import RESERVED
 from workloads.hardware import hardware
 from workloads.invariants import broken, chips_of
-from workloads.model_plan import deployments, model_plan
+from workloads.model_objects import deployments
+from workloads.model_plan import model_plan
 
 
 @pytest.fixture
