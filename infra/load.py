@@ -82,7 +82,7 @@ def platform_of(path: Path) -> Any:
         StackError: The file cannot be read, is no YAML, or has no such entry.
     """
     try:
-        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_EngineLoader)  # noqa: S506 - it derives from SafeLoader
+        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
     except FileNotFoundError:
         stacks = sorted(file.name.split(".")[1] for file in path.parent.glob("Pulumi.*.yaml"))
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
@@ -101,11 +101,11 @@ def platform_of(path: Path) -> Any:
     return config[f"{PROJECT}:{KEY}"]  # pyright: ignore[reportUnknownVariableType]
 
 
-class _EngineLoader(yaml.SafeLoader):
+class EngineLoader(yaml.SafeLoader):
     """Reads YAML as the engine does: `yes` and `on` are text, and so is a date."""
 
 
-_EngineLoader.yaml_implicit_resolvers = {
+EngineLoader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
@@ -113,7 +113,7 @@ _EngineLoader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
+EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
     "tag:yaml.org,2002:bool", re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF")
 )
 

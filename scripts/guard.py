@@ -7,7 +7,7 @@ both.
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class Loss:
     """In the program."""
     because: tuple[str, ...]
     """Properties that make it a replacement."""
+    urn: str = ""
 
     def __str__(self) -> str:
         """Return the line of a message."""
@@ -56,15 +57,23 @@ def losses(events: Iterable[str]) -> list[Loss]:
     Args:
         events: lines of the engine's event log.
     """
+    read = (json.loads(line) for line in events if line.strip())
+    return losses_in(each.get("resourcePreEvent", {}).get("metadata", {}) for each in read)
+
+
+def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
+    """Return what is deleted or replaced in steps of the engine, each resource once.
+
+    Args:
+        steps: as the engine's events describe them: `op`, `urn`, `type`, `old`, `new`, `keys`.
+    """
     found: dict[str, Loss] = {}
-    for line in events:
-        if line.strip():
-            step = json.loads(line).get("resourcePreEvent", {}).get("metadata", {})
-            loss = _loss(step) if step.get("type") in GUARDED else None
-            if loss is not None:
-                known = found.get(step["urn"])
-                because = loss.because or (known.because if known else ())
-                found[step["urn"]] = Loss(loss.action, loss.kind, loss.name, loss.logical, because)
+    for step in steps:
+        loss = _loss(step) if step.get("type") in GUARDED else None
+        if loss is not None:
+            known = found.get(loss.urn)
+            because = loss.because or (known.because if known else ())
+            found[loss.urn] = replace(loss, because=because)
     return list(found.values())
 
 
@@ -83,6 +92,7 @@ def _loss(step: dict[str, Any]) -> Loss | None:
         str(name or logical),
         logical,
         tuple(sorted(step.get("keys") or ())),
+        str(step["urn"]),
     )
 
 

@@ -17,6 +17,7 @@ COMMANDS = (
     "status",
     "ask",
     "preview",
+    "verdict",
     "render",
     "check",
     "preflight",

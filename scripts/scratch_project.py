@@ -5,20 +5,21 @@ from pathlib import Path
 from twin.paths import REPOSITORY
 
 
-def scratch_project(folder: Path, stack: str, text: str) -> Path:
-    """Make a project folder that runs this checkout's program, and return it.
+def scratch_project(folder: Path, stack: str, text: str, checkout: Path = REPOSITORY) -> Path:
+    """Make a project folder that runs a checkout's program, and return it.
 
     Args:
         folder: an empty folder; the project's state goes into it, too.
         stack: name of the one stack it has.
         text: content of the stack's file.
+        checkout: whose program; the Python packages are this checkout's.
     """
     project = folder / "project"
     (project / "stacks").mkdir(parents=True)
     (folder / "state").mkdir()
-    (project / "Pulumi.yaml").write_bytes((REPOSITORY / "Pulumi.yaml").read_bytes())
-    for name in ("infra", ".venv"):
-        (project / name).symlink_to(REPOSITORY / name)
+    (project / "Pulumi.yaml").write_bytes((checkout / "Pulumi.yaml").read_bytes())
+    (project / "infra").symlink_to(checkout / "infra")
+    (project / ".venv").symlink_to(REPOSITORY / ".venv")
     (project / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
     return project
 

@@ -1,18 +1,33 @@
-"""The CI files name targets, options and files that exist. It does not prove that they run."""
+"""The CI files are well formed and name targets, options and files that exist.
 
+It does not prove that they run: that takes GitHub, GitLab and a Google Cloud project.
+"""
+
+import functools
 import re
 import subprocess
-import sys
 
 import pytest
 import yaml
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
+from typer.testing import CliRunner as TyperRunner
 
 from scripts.engine import stack_names
-from scripts.main import COMMANDS
+from scripts.main import COMMANDS, build_app
+from scripts.verdicts.markdown import MARKER
 from twin.paths import REPOSITORY
+from twin.toolchain import tool
 
-FILES = [
+WORKFLOWS = [
     *sorted((REPOSITORY / ".github" / "workflows").glob("*.yml")),
+    *sorted((REPOSITORY / "docs/examples/ci/github").glob("*.yml")),
+]
+PIPELINES = [REPOSITORY / ".gitlab-ci.yml", REPOSITORY / "docs/examples/ci/gitlab/.gitlab-ci.yml"]
+FILES = [*WORKFLOWS, *PIPELINES]
+WITHOUT_CREDENTIALS = [
+    REPOSITORY / ".github/workflows/pull-request.yml",
+    REPOSITORY / ".github/workflows/verdict.yml",
     REPOSITORY / ".gitlab-ci.yml",
 ]
 MAKE = re.compile(r"(?:^|[\s;&|])make ([^\n;&|]+)")
@@ -24,7 +39,7 @@ def scripts_in(node):
     """Yield every text that a shell runs, wherever it stands."""
     if isinstance(node, dict):
         for key, value in node.items():
-            if key in {"run", "script", "before_script"}:
+            if key in {"run", "script", "before_script", "after_script"}:
                 yield from [value] if isinstance(value, str) else [str(line) for line in value]
             else:
                 yield from scripts_in(value)
@@ -43,12 +58,11 @@ def targets():
     return {".venv/.ready" if name == "$(READY)" else name for name in found}
 
 
+@functools.cache
 def options(command):
-    answer = subprocess.run(
-        [sys.executable, "-m", "scripts.main", command, "--help"],
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=True,
-        env={"COLUMNS": "200", "TERM": "dumb", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
-    )  # fmt: skip
+    plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
+    answer = TyperRunner().invoke(build_app((command,)), [command, "--help"], env=plain)
+    assert answer.exit_code == 0
     return set(re.findall(r"--[a-z][a-z-]+", answer.stdout))
 
 
@@ -77,21 +91,84 @@ def test_every_stack_that_is_listed_exists(file):
         assert {name.strip() for name in names.split(",")} <= set(stack_names())
 
 
-def test_the_previews_of_a_pull_request_need_no_credentials():
-    workflow = yaml.safe_load((REPOSITORY / ".github/workflows/pull-request.yml").read_text())
-    assert workflow["permissions"] == {"contents": "read"}
-    assert "secrets." not in (REPOSITORY / ".github/workflows/pull-request.yml").read_text()
+@pytest.mark.parametrize(
+    ("schema", "files"), [("github-workflows", WORKFLOWS), ("gitlab-ci", PIPELINES)]
+)
+def test_every_file_follows_the_schema_of_its_system(schema, files):
+    arguments = ["--builtin-schema", f"vendor.{schema}", *map(str, files)]
+    answer = CliRunner().invoke(check_jsonschema, arguments)
+    assert answer.exit_code == 0, answer.output
+
+
+@pytest.mark.needs_tools
+def test_the_linter_of_github_finds_nothing_in_the_workflows():
+    answer = subprocess.run(
+        [tool("actionlint"), "-shellcheck=", "-pyflakes=", *map(str, WORKFLOWS)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_every_action_is_pinned_by_commit_with_its_release_beside_it(file):
+    for line in file.read_text().splitlines():
+        if "uses:" in line:
+            assert re.search(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), line
+
+
+def test_one_action_has_one_commit():
+    found = re.findall(r"uses: (\S+)@(\S+)", "\n".join(file.read_text() for file in WORKFLOWS))
+    assert len(set(found)) == len({name for name, _ in found})
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_nothing_that_a_pull_request_says_becomes_part_of_a_command(file):
+    assert not [text for text in scripts_in(yaml.safe_load(file.read_text())) if "${{" in text]
+
+
+@pytest.mark.parametrize("file", WITHOUT_CREDENTIALS, ids=lambda file: file.name)
+def test_what_forks_run_needs_no_credentials(file):
+    text = file.read_text()
+    assert "secrets." not in text
+    assert "id-token" not in text
+    assert "id_tokens" not in text
+    if file.suffix == ".yml" and file.parent.name == "workflows":
+        assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("file", sorted((REPOSITORY / "docs/examples/ci/github").glob("*.yml")))
+def test_what_has_credentials_takes_them_from_federation_in_an_environment(file):
+    workflow = yaml.safe_load(file.read_text())
+    assert workflow["permissions"]["id-token"] == "write"
+    for job in workflow["jobs"].values():
+        assert "environment" in job
+        assert any("google-github-actions/auth@" in step.get("uses", "") for step in job["steps"])
+    assert "credentials_json" not in file.read_text()
+    assert "pull_request_target" not in file.read_text()
 
 
 def test_the_comment_is_posted_for_the_workflow_that_makes_it():
     folder = REPOSITORY / ".github" / "workflows"
-    made = yaml.safe_load((folder / "pull-request.yml").read_text())
+    made = yaml.safe_load((folder / "verdict.yml").read_text())
     posted = yaml.safe_load((folder / "comment.yml").read_text())
     trigger = posted[True]["workflow_run"]  # YAML reads the key `on` as true
     assert trigger["workflows"] == [made["name"]]
 
 
+@pytest.mark.parametrize("name", [".github/workflows/comment.yml", ".gitlab-ci.yml"])
+def test_a_comment_is_found_by_the_marker_that_the_program_writes(name):
+    assert MARKER in (REPOSITORY / name).read_text()
+
+
 def test_both_systems_run_the_same_checks():
-    for file in (REPOSITORY / ".github/workflows/pull-request.yml", REPOSITORY / ".gitlab-ci.yml"):
-        assert "make lint test" in shell_of(file)
-        assert "--comment" in shell_of(file)
+    github = "\n".join(shell_of(file) for file in WITHOUT_CREDENTIALS[:2])
+    for shell in (github, shell_of(REPOSITORY / ".gitlab-ci.yml")):
+        assert "make lint test" in shell
+        assert re.search(r"gke-inference verdict --base \S+ --markdown", shell)
+
+
+def test_both_systems_do_the_same_where_credentials_are():
+    github = {file.stem for file in (REPOSITORY / "docs/examples/ci/github").glob("*.yml")}
+    gitlab = set(yaml.safe_load(PIPELINES[1].read_text()))
+    assert github == {"cloud-preview", "drift", "images", "up"}
+    assert {"cloud-preview", "drift", "images", "up-dev", "up-staging", "up-prod"} <= gitlab

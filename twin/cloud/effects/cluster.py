@@ -40,7 +40,7 @@ class ClusterEffect(Effect):
         for pool in inline_pools(values):
             pool_files.write(handle.folder, pool, spec.zones)
             pool_files.wait_ready(handle.folder, str(pool["name"]), pool_timeout(world))
-        return self._outputs(values, handle)
+        return self.reached_at(values, handle.endpoint, handle.ca_pem)
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
         """Give inline pools their new shape."""
@@ -69,13 +69,20 @@ class ClusterEffect(Effect):
             world.store.note(f"workload-pool {pool}", value=True)
 
     @staticmethod
-    def _outputs(values: Json, handle: Any) -> Json:
-        authority = base64.b64encode(handle.ca_pem.encode()).decode()
+    def reached_at(values: Json, endpoint: str, ca_pem: str) -> Json:
+        """Return the outputs that say how a cluster is reached.
+
+        Args:
+            values: its outputs without them.
+            endpoint: `HOST:PORT` of its control plane.
+            ca_pem: certificate of its authority.
+        """
+        authority = base64.b64encode(ca_pem.encode()).decode()
         auth = as_object(values.get("masterAuth")) or {}
         plane = as_object(values.get("controlPlaneEndpointsConfig")) or {}
         dns = as_object(plane.get("dnsEndpointConfig")) or {}
         found: Json = {
-            "endpoint": handle.endpoint,
+            "endpoint": endpoint,
             "masterAuth": {
                 "clientCertificateConfig": {"issueClientCertificate": False},
                 **auth,
@@ -83,12 +90,12 @@ class ClusterEffect(Effect):
             },
             "controlPlaneEndpointsConfig": {
                 **plane,
-                "dnsEndpointConfig": {**dns, "endpoint": handle.endpoint},
+                "dnsEndpointConfig": {**dns, "endpoint": endpoint},
             },
         }
         private = as_object(values.get("privateClusterConfig"))
         if private is not None:
-            host = handle.endpoint.partition(":")[0]
+            host = endpoint.partition(":")[0]
             found["privateClusterConfig"] = {
                 **private,
                 "privateEndpoint": host,

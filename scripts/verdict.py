@@ -1,0 +1,142 @@
+"""`gke-inference verdict`: what a change does to each stack, before anything is touched."""
+
+import json
+import signal
+from collections.abc import Iterator
+from concurrent import futures
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scripts.console import CommandError, console
+from scripts.verdicts.checkouts import (
+    Checkout,
+    base_checkout,
+    base_commit,
+    changed_files,
+    head_checkout,
+    touches,
+)
+from scripts.verdicts.markdown import comment, cost_line, pods
+from scripts.verdicts.pictures import svg
+from scripts.verdicts.runs import runner
+from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
+
+_AT_ONCE = 2
+
+
+def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
+    """Return the stacks to look at: those named, or all of both sides.
+
+    Raises:
+        CommandError: a name that neither side has.
+    """
+    known = sorted({*base.stacks(), *head.stacks()})
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise CommandError(f"--stack: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    return list(dict.fromkeys(names)) or known
+
+
+def judge(head: Path, base: str, names: list[str]) -> Verdict:
+    """Return the verdict on what `head`, a working tree, changes since it left `base`.
+
+    Raises:
+        CommandError: no such commit or stack.
+    """
+    commit = base_commit(head, base)
+    files = changed_files(head, commit)
+    new = head_checkout(head)
+    with base_checkout(head, base, commit) as old:
+        wanted = chosen(names, old, new)
+        touched = [name for name in wanted if touches(name, files)]
+        found = tuple(_each(touched, old, new))
+        untouched = tuple(name for name in wanted if name not in touched)
+        return Verdict(old.name, new.name, found, untouched)
+
+
+def _each(stacks: list[str], old: Checkout, new: Checkout) -> Iterator[StackVerdict]:
+    if not stacks:
+        return
+    with runner() as cli, futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+        running = [pool.submit(of_stack, cli, name, old, new) for name in stacks]
+        yield from (each.result() for each in running)
+
+
+def as_json(verdict: Verdict) -> str:
+    """Return a verdict as JSON: everything the comment says, and what it leaves out."""
+    body: dict[str, Any] = {
+        "verdict": verdict.word,
+        "base": verdict.base,
+        "head": verdict.head,
+        "blocks": verdict.blocks,
+        "untouched": verdict.untouched,
+        "stacks": {each.stack: _stack(each) for each in verdict.stacks},
+    }
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def _stack(one: StackVerdict) -> dict[str, Any]:
+    counts = {kind.value: count for kind, count in one.counts.items()}
+    return {**asdict(one), "counts": counts, "blocks": one.blocks}
+
+
+def _print(verdict: Verdict) -> None:
+    console.print(f"[bold]{verdict.word}[/bold]: {verdict.base} against {verdict.head}")
+    for text in verdict.blocks:
+        console.print(f"  blocked by {text}", markup=False, soft_wrap=True)
+    for one in verdict.stacks:
+        if one.error:
+            console.print(f"{one.stack}: {one.error}", markup=False, soft_wrap=True)
+            continue
+        counts = ", ".join(f"{count} {kind.value}" for kind, count in one.counts.items())
+        moved = f"; {pods(one.moves)} start anew" if one.moves else ""
+        said = f"{one.stack}: {counts or 'no change'}, {one.unchanged} unchanged{moved}"
+        console.print(f"{said}; {cost_line(one.money)} ({one.seconds:.0f} s)", markup=False)
+        for each in one.changes:
+            why = f": {each.why}" if each.why else f": {', '.join(each.fields)}" * bool(each.fields)
+            line = f"  {each.kind.value:<9} {each.action:<8} {each.title}{why}"
+            console.print(line, markup=False, soft_wrap=True)
+    for name in verdict.untouched:
+        console.print(f"{name}: no changed file is part of it", markup=False)
+
+
+def verdict(
+    base: Annotated[str, typer.Option(help="Commit, branch or tag to compare with.")] = "main",
+    head: Annotated[
+        Path, typer.Option(help="Checkout to judge; what is not committed counts.")
+    ] = Path(),
+    stack: Annotated[
+        list[str] | None, typer.Option(help="Only this stack; may be repeated. Default: all.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all of it here.")] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(help="Write a comment here; a picture of each stack that changes beside it."),
+    ] = None,
+) -> None:
+    """Say what a change does to each stack; exit code 1 where it must not be merged as it is.
+
+    Nothing is created, nothing is asked of a network and no credentials are needed: both checkouts
+    run on the real engine, with providers that make up what a cloud would answer.
+    """
+    # ended from outside, it removes what it wrote, as it does when interrupted
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    found = judge(head.resolve(), base, stack or [])
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        json_file.write_text(as_json(found))
+    if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        markdown.write_text(comment(found))
+        for one in found.stacks:
+            if one.topology.clusters:
+                picture = markdown.with_name(f"{markdown.stem}-{one.stack}.svg")
+                picture.write_text(svg(one.topology, f"What changes in {one.stack}"))
+    _print(found)
+    if found.blocks:
+        raise typer.Exit(1)
+    if found.unread:
+        raise CommandError("; ".join(f"{one.stack}: {one.error}" for one in found.unread))

@@ -1,0 +1,1 @@
+"""What a change of the repository does to the platforms made of it: the parts of `verdict`."""

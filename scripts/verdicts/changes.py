@@ -1,0 +1,252 @@
+"""What the engine would do to each resource, by what that means for those who use the platform."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from policies.reading import NODE_POOL, at, pods
+from policies.rule import Resource
+from scripts.guard import losses_in, unnamed
+from scripts.verdicts.runs import State, Step
+from twin.rpc import UNKNOWN
+
+Inputs = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    """What a change means, least first."""
+
+    SAFE = "safe"
+    """Created, or changed while everything goes on."""
+    RESTARTS = "restarts"
+    """Changed in place, and pods or nodes are made anew for it."""
+    REPLACES = "replaces"
+    """Another one takes its place."""
+    DESTROYS = "destroys"
+    """Gone."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One resource that changes."""
+
+    kind: Kind
+    action: str
+    """`create`, `update`, `replace` or `delete`."""
+    type: str
+    """Type token, such as `gcp:container/nodePool:NodePool`."""
+    name: str
+    """In the cloud or the cluster, `namespace/name`; the program's name where it has no other."""
+    urn: str
+    fields: tuple[str, ...]
+    """Properties that change; of a replacement those that cause it, where any does."""
+    why: str = ""
+    """What makes it more than safe; empty where the kind says it."""
+    cluster: str = ""
+    """Name of the cluster it is in; empty for what is in none."""
+    is_blocked: bool = False
+    """Whether it holds data or serves, would be lost, and the stack does not name it."""
+
+    @property
+    def title(self) -> str:
+        """How a message names it, such as `NodePool system in acme-prod-us-central1`."""
+        return f"{self.noun} {self.name}" + (f" in {self.cluster}" if self.cluster else "")
+
+    @property
+    def noun(self) -> str:
+        """Last part of the type, such as `NodePool`."""
+        return self.type.rpartition(":")[2]
+
+
+_IN_PLACE_NODE_CONFIG = frozenset(
+    ["labels", "resourceLabels", "resourceManagerTags", "tags", "taints"]
+)
+"""Parts of a pool's `nodeConfig` that GKE changes on running nodes, by
+https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools. All others make
+the nodes anew, with the pool's upgrade strategy, by
+https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters; of those that neither
+document names this is assumed, as the safe side."""
+_CLUSTER_WIDE = (
+    "addonsConfig.dnsCacheConfig",
+    "enableIntranodeVisibility",
+    "workloadIdentityConfig",
+)
+"""Settings of a cluster that make all nodes of it anew (same document)."""
+_CLUSTER = "gcp:container/cluster:Cluster"
+_RUNNING = frozenset(["DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet"])
+_REWRITTEN = frozenset(["kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secret"])
+"""Objects that the provider replaces where others are changed: they hold nothing that is not in the
+program, and pods that read them are listed by themselves where they start anew."""
+_REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
+_NOWHERE: Mapping[str, str] = {}
+_NOT_THERE = ("pulumi:pulumi:", "pulumi:providers:")
+
+
+def changes(
+    steps: Iterable[Step], allowed: Iterable[str] = (), clusters: Mapping[str, str] = _NOWHERE
+) -> list[Change]:
+    """Return the resources that change, the gravest kind first, then by type and name.
+
+    Components and providers are left out: only their children exist anywhere.
+
+    Args:
+        steps: of the engine's preview.
+        allowed: names that the stack gives as `allow_replace`.
+        clusters: name of the cluster by the URN of the provider that reaches it.
+    """
+    by_urn: dict[str, list[Step]] = {}
+    for step in steps:
+        if step["op"] != "same" and _is_real(step):
+            by_urn.setdefault(step["urn"], []).append(step)
+    lost = list(losses_in(_metadata(step) for each in by_urn.values() for step in each))
+    blocked = {loss.urn for loss in unnamed(lost, allowed)}
+    found = [
+        each for urn, group in by_urn.items() if (each := _change(urn, group, blocked, clusters))
+    ]
+    gravity = list(Kind)
+    return sorted(
+        found, key=lambda one: (-gravity.index(one.kind), one.type, one.cluster, one.name)
+    )
+
+
+def unchanged(steps: Iterable[Step]) -> int:
+    """Return how many resources stay as they are; components and providers do not count."""
+    return sum(step["op"] == "same" and _is_real(step) for step in steps)
+
+
+def _is_real(step: Step) -> bool:
+    state = _state(step)
+    return bool(state.get("custom", True)) and not str(state["type"]).startswith(_NOT_THERE)
+
+
+def _state(step: Step) -> State:
+    return step.get("newState") or step.get("oldState") or {"type": ""}
+
+
+def _metadata(step: Step) -> dict[str, Any]:
+    """Return a step of `preview --json` as the engine's events have it."""
+    return {
+        "op": step["op"],
+        "urn": step["urn"],
+        "type": _state(step)["type"],
+        "old": step.get("oldState"),
+        "new": step.get("newState"),
+        "keys": step.get("replaceReasons"),
+    }
+
+
+def _change(
+    urn: str, group: list[Step], blocked: set[str], clusters: Mapping[str, str]
+) -> Change | None:
+    operations = {step["op"] for step in group}
+    old = next((s["oldState"] for s in group if s.get("oldState")), None)
+    new = next((s["newState"] for s in reversed(group) if s.get("newState")), None)
+    state: State = new or old or {}
+    if operations & _REPLACES:
+        is_text = str(state["type"]) in _REWRITTEN
+        kind, why = (Kind.SAFE, "written anew") if is_text else (Kind.REPLACES, "")
+        action, fields = "replace", _fields(group, "replaceReasons")
+    elif "delete" in operations:
+        kind, action, fields, why = Kind.DESTROYS, "delete", (), ""
+    elif "update" in operations:
+        why = restarts(str(state["type"]), _inputs(old), _inputs(new))
+        kind = Kind.RESTARTS if why else Kind.SAFE
+        action, fields = "update", _fields(group, "detailedDiff") or _fields(group, "diffReasons")
+    elif "create" in operations:
+        kind, action, fields, why = Kind.SAFE, "create", (), ""
+    else:  # a read, an import: nothing of the user's changes
+        return None
+    named = _inputs(old or state)
+    return Change(
+        kind=kind,
+        action=action,
+        type=str(state["type"]),
+        name=name_of(urn, named),
+        urn=urn,
+        fields=fields,
+        why=why,
+        cluster=clusters.get(_provider(state)) or _cluster(named),
+        is_blocked=urn in blocked,
+    )
+
+
+def _inputs(state: State | None) -> dict[str, Any]:
+    return (state or {}).get("inputs") or {}
+
+
+def _cluster(inputs: Inputs) -> str:
+    named = str(inputs.get("cluster") or "").rpartition("/")[2]
+    return "" if named == UNKNOWN else named
+
+
+def _provider(state: State) -> str:
+    return str(state.get("provider") or "").rpartition("::")[0]
+
+
+def _fields(group: list[Step], key: str) -> tuple[str, ...]:
+    return tuple(sorted({str(name) for step in group for name in step.get(key) or ()}))
+
+
+def name_of(urn: str, inputs: Inputs) -> str:
+    """Return a resource's name in the cloud or cluster, or else the program's."""
+    metadata = inputs.get("metadata")
+    if isinstance(metadata, Mapping) and at(metadata, "name"):
+        namespace = at(metadata, "namespace")
+        return f"{namespace}/{at(metadata, 'name')}" if namespace else str(at(metadata, "name"))
+    name = inputs.get("name")
+    return str(name) if isinstance(name, str) and name else urn.rsplit("::", 1)[-1]
+
+
+def restarts(kind: str, old: Inputs, new: Inputs) -> str:
+    """Return why an update in place makes pods or nodes anew; empty where it does not."""
+    if kind == NODE_POOL:
+        return _of_pool(old, new)
+    if kind == _CLUSTER:
+        changed = [path for path in _CLUSTER_WIDE if _at(old, path) != _at(new, path)]
+        return f"every node is made anew for {', '.join(changed)}" if changed else ""
+    if not kind.startswith("kubernetes:") or kind.rpartition(":")[2] not in _RUNNING:
+        return ""
+    if _by_hand(new):
+        return ""
+    noun = kind.rpartition(":")[2]
+    before, after = (
+        [pod.template for pod in pods(Resource(kind, "", "", inputs))] for inputs in (old, new)
+    )
+    size = ("spec", "leaderWorkerTemplate", "size")
+    if before != after or (noun == "LeaderWorkerSet" and at(old, *size) != at(new, *size)):
+        return "the pod template changes"
+    return ""
+
+
+def _by_hand(inputs: Inputs) -> bool:
+    """Say whether a new template waits until somebody deletes the pods."""
+    return at(inputs, "spec", "updateStrategy", "type") == "OnDelete"
+
+
+def _at(inputs: Inputs, path: str) -> Any:
+    return at(inputs, *path.split("."))
+
+
+def _of_pool(old: Inputs, new: Inputs) -> str:
+    before: Inputs = at(old, "nodeConfig") or {}
+    after: Inputs = at(new, "nodeConfig") or {}
+    changed = [
+        f"nodeConfig.{key}"
+        for key in sorted({*before, *after})
+        if key not in _IN_PLACE_NODE_CONFIG and before.get(key) != after.get(key)
+    ]
+    if old.get("version") != new.get("version"):
+        changed.append("version")
+    if not changed:
+        return ""
+    settings: Inputs = at(new, "upgradeSettings") or {}
+    strategy = str(settings.get("strategy") or "SURGE")
+    how = "blue-green" if strategy == "BLUE_GREEN" else _surge(settings)
+    return f"nodes are made anew for {', '.join(changed)} ({how})"
+
+
+def _surge(settings: Inputs) -> str:
+    """Say how nodes are made anew; GKE's own numbers are 1 and 0."""
+    extra, out = settings.get("maxSurge", 1), settings.get("maxUnavailable", 0)
+    return f"surge: {extra} more, {out} out at a time"

@@ -1,0 +1,266 @@
+"""The verdict as one comment for a pull request: what matters in a line, the rest folded away."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from planner.plan import Estimate
+from scripts.verdicts.capacity import Asked
+from scripts.verdicts.changes import Change, Kind
+from scripts.verdicts.money import Amount, Money
+from scripts.verdicts.moves import Move
+from scripts.verdicts.pictures import mermaid
+from scripts.verdicts.rules import Breach, Compared
+from scripts.verdicts.verdict import Side, StackVerdict, Verdict
+
+MARKER = "<!-- gke-inference verdict -->"
+"""First line of the comment, by which the next run finds it."""
+_MOST_ROWS = 40
+_MOST_REASONS = 10
+_MOST_NAMES = 3
+_HEAD = {
+    "blocked": "🛑 blocked",
+    "not compared": "⚠️ not compared",
+    "destroys": "⚠️ destroys",
+    "replaces": "⚠️ replaces",
+    "restarts": "🔁 restarts",
+    "safe": "✅ safe",
+    "no change": "✅ no change",
+}
+
+
+def comment(verdict: Verdict) -> str:
+    """Return the whole comment."""
+    lines = [MARKER, f"## Verdict: {_HEAD[verdict.word]}", "", _compared(verdict), ""]
+    reasons = verdict.blocks
+    if reasons:
+        lines += ["What blocks it:", *(f"- {plain(each)}" for each in reasons[:_MOST_REASONS])]
+        if len(reasons) > _MOST_REASONS:
+            lines.append(f"- and {len(reasons) - _MOST_REASONS} more")
+        lines.append("")
+    for each in verdict.stacks:
+        lines += list(_stack(each))
+    if verdict.untouched:
+        names = ", ".join(code(name) for name in verdict.untouched)
+        lines.append(f"No changed file is part of {names}.")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _compared(verdict: Verdict) -> str:
+    return f"{plain(verdict.base)} against {plain(verdict.head)}, on the twin's engine."
+
+
+def _stack(one: StackVerdict) -> Iterator[str]:
+    yield f"### {code(one.stack)}: {_summary(one)}"
+    yield ""
+    if one.error:
+        yield f"{plain(one.error)}"
+        yield ""
+        return
+    yield from _folded(f"{len(one.changes)} resources change", _changes(one.changes))
+    if one.moves:
+        yield from _folded(f"Pods that start anew: {pods(one.moves)}", _moves(one.moves))
+    yield from _folded(f"Cost: {cost_line(one.money)}", _money(one.money))
+    asked = f"{len(one.capacity)} quotas asked for more or less"
+    yield from _folded(f"Capacity: {asked}", _capacity(one.capacity))
+    for name, found in (("Policies", one.policies), ("Invariants", one.invariants)):
+        yield from _folded(f"{name}: {_counts(found)}", _breaches(found))
+    drawn = mermaid(one.topology)
+    if drawn:
+        yield from _folded("What changes, drawn", ["```mermaid", *drawn.splitlines(), "```"])
+
+
+def _summary(one: StackVerdict) -> str:
+    if one.error:
+        return "**does not preview**" if one.is_head_broken else "**not compared**"
+    words = {Side.HEAD: "new stack, ", Side.BASE: "stack is gone, ", Side.BOTH: ""}[one.side]
+    counts = [f"{count} {kind.value}" for kind in reversed(Kind) if (count := one.counts[kind])]
+    moved = f", {pods(one.moves)} start anew" if one.moves else ""
+    return f"{words}{', '.join(counts) or 'no change'}{moved}, {cost_line(one.money)}"
+
+
+def _folded(summary: str, body: Iterable[str]) -> Iterator[str]:
+    """Yield a part that is folded away; nothing where it is empty."""
+    lines = list(body)
+    if lines:
+        yield f"<details><summary>{summary}</summary>"
+        yield ""
+        yield from lines
+        yield ""
+        yield "</details>"
+        yield ""
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows[:_MOST_ROWS])]
+    if len(rows) > _MOST_ROWS:
+        lines += ["", f"and {len(rows) - _MOST_ROWS} more, in the JSON beside this comment"]
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _changes(changes: Sequence[Change]) -> list[str]:
+    rows = [
+        (each.kind.value, each.action, code(each.title), _because(each))
+        for each in changes
+        if each.kind is not Kind.SAFE
+    ]
+    safe: dict[tuple[str, str], list[Change]] = {}
+    for each in changes:
+        if each.kind is Kind.SAFE:
+            safe.setdefault((each.action, each.noun), []).append(each)
+    rows += [_many(action, noun, group) for (action, noun), group in safe.items()]
+    return _table(("class", "action", "resource", "because"), rows)
+
+
+def _many(action: str, noun: str, group: list[Change]) -> tuple[str, str, str, str]:
+    """Return one row of changes that nobody notices, all of one sort."""
+    if len(group) == 1:
+        return (Kind.SAFE.value, action, code(group[0].title), _because(group[0]))
+    names = ", ".join(code(each.name) for each in group[:_MOST_NAMES])
+    more = f" and {len(group) - _MOST_NAMES} more" if len(group) > _MOST_NAMES else ""
+    return (Kind.SAFE.value, action, f"{len(group)} {code(noun)}", names + more)
+
+
+def _because(change: Change) -> str:
+    why = plain(change.why) or ", ".join(code(name) for name in change.fields[:4])
+    more = (
+        f" and {len(change.fields) - 4} more" if len(change.fields) > 4 and not change.why else ""
+    )
+    blocked = "**not named in `allow_replace`** " if change.is_blocked else ""
+    return f"{blocked}{why}{more}"
+
+
+def _moves(moves: Sequence[Move]) -> list[str]:
+    rows = [(code(m.cluster), code(m.workload), m.pods, plain(m.why)) for m in moves]
+    return _table(("cluster", "workload", "pods", "because"), rows)
+
+
+def pods(moves: Sequence[Move]) -> str:
+    """Return how many pods start anew, of how many workloads."""
+    low = sum(move.minimum or 0 for move in moves)
+    high = sum(move.maximum or 0 for move in moves)
+    many = str(low) if low == high else f"{low} to {high}"
+    each_node = " and one a node" if any(move.minimum is None for move in moves) else ""
+    return f"{many}{each_node} pods of {len(moves)} workloads"
+
+
+def cost_line(money: Money) -> str:
+    """Return by how much the expected month changes."""
+    if money.before is None or money.after is None:
+        side = money.after or money.before
+        if side is None or money.note:
+            return "cost not compared"
+        sign = "+" if money.after else "-"
+        return f"{sign}${side.expected:,.0f} a month expected"
+    change = money.after.expected - money.before.expected
+    return f"{_dollars(change)} a month expected" if round(change) else "same cost"
+
+
+def _dollars(change: float) -> str:
+    return f"{'+' if change >= 0 else '-'}${abs(change):,.0f}"
+
+
+def _money(money: Money) -> list[str]:
+    lines = [plain(money.note), ""] if money.note else []
+    same = money.before == money.after
+    if not same:
+        fields: list[tuple[str, Callable[[Amount], float]]] = [
+            ("at least", lambda each: each.minimum),
+            ("expected", lambda each: each.expected),
+            ("at most", lambda each: each.maximum),
+        ]
+        rows = [_amounts(name, take, money) for name, take in fields]
+        rows += [
+            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after))
+            for row in money.rows
+        ]
+        lines += [*_table(("$ a month", "before", "after", "change"), rows), ""]
+    rows = [
+        (
+            code(unit.model),
+            unit.unit,
+            "none" if unit.is_new else _estimate(unit.before),
+            "none" if unit.is_gone else _estimate(unit.after),
+        )
+        for unit in money.units
+    ]
+    lines += _table(("model", "$ for a", "before", "after"), rows)
+    if lines and money.is_lower_bound:
+        lines += ["", "Some prices lack a part, so these are lower bounds."]
+    return lines
+
+
+def _amounts(name: str, take: Callable[[Amount], float], money: Money) -> tuple[str, str, str, str]:
+    before = take(money.before) if money.before else None
+    return (name, *_both(before, take(money.after) if money.after else None))
+
+
+def _both(before: float | None, after: float | None) -> tuple[str, str, str]:
+    shown = ["none" if each is None else f"{each:,.0f}" for each in (before, after)]
+    return shown[0], shown[1], _dollars((after or 0.0) - (before or 0.0))
+
+
+def _capacity(rows: Sequence[Asked]) -> list[str]:
+    cells = [
+        (
+            code(each.accelerator or each.quota),
+            code(each.quota) if each.accelerator else "",
+            code(each.region) if each.region else "whole project",
+            f"{each.before:,}",
+            f"{each.after:,}",
+        )
+        for each in rows
+    ]
+    return _table(("at most", "quota", "region", "before", "after"), cells)
+
+
+def _estimate(found: Estimate | None) -> str:
+    return (
+        "not known"
+        if found is None
+        else f"{found.value:,.2f} ({found.low:,.2f} to {found.high:,.2f})"
+    )
+
+
+def _counts(found: Compared) -> str:
+    groups = ((found.new, "anew"), (found.standing, "before and after"))
+    parts = [f"{_many_breaches(each)} {word}" for each, word in groups if each]
+    parts += [f"{len(found.mended)} mended"] if found.mended else []
+    return ", ".join(parts) or "none broken"
+
+
+def _many_breaches(group: Sequence[Breach]) -> str:
+    hard = sum(each.is_blocking for each in group)
+    soft = len(group) - hard
+    parts = [f"{hard} broken"] * bool(hard) + [f"{soft} advised against"] * bool(soft)
+    return " and ".join(parts)
+
+
+def _breaches(found: Compared) -> list[str]:
+    standing = tuple(each for each in found.standing if each.is_blocking)
+    groups = (("broken anew", found.new), ("mended", found.mended), ("before, too", standing))
+    rows = [_breach(word, each) for word, group in groups for each in group]
+    return _table(("", "rule", "where", "what"), rows)
+
+
+def _breach(word: str, breach: Breach) -> tuple[str, str, str, str]:
+    advice = "" if breach.is_blocking else " (advice)"
+    return (f"{word}{advice}", code(breach.rule), code(breach.where), plain(breach.says))
+
+
+def code(text: str) -> str:
+    """Return a text as code in a table: whatever it holds, it is neither mark-up nor a mention."""
+    flat = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
+    return f"`{flat}`" if flat else ""
+
+
+_MARKS = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~!"} | {"@": "@\u200b"})
+
+
+def plain(text: str) -> str:
+    """Return a text in which nothing is mark-up, and nobody is mentioned."""
+    return " ".join(text.split()).translate(_MARKS)

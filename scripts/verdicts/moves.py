@@ -1,0 +1,143 @@
+"""Which pods are started anew by a change: by workload and, where it is the nodes, by node pool."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from policies.invariants.world import PodOf, World
+from policies.reading import NODE_POOL, at
+from scripts.verdicts.changes import Change, Kind
+from scripts.verdicts.runs import State
+
+_CLUSTER = "gcp:container/cluster:Cluster"
+_COMPUTE_CLASS = "cloud.google.com/compute-class"
+_MIGRATION = ("spec", "activeMigration", "optimizeRulePriority")
+_GRAVE = (Kind.RESTARTS, Kind.REPLACES, Kind.DESTROYS)
+
+
+@dataclass(frozen=True)
+class Move:
+    """The pods of one workload that are started anew, or go."""
+
+    cluster: str
+    workload: str
+    """`Kind namespace/name`."""
+    minimum: int | None
+    """Pods there are at least; None for one on each node."""
+    maximum: int | None
+    why: str
+
+    @property
+    def pods(self) -> str:
+        """The range as a table shows it."""
+        if self.minimum is None:
+            return "one a node"
+        return (
+            str(self.minimum)
+            if self.minimum == self.maximum
+            else f"{self.minimum} to {self.maximum}"
+        )
+
+
+def moves(
+    changes: Iterable[Change], before: list[World], after: list[World], states: Iterable[State]
+) -> list[Move]:
+    """Return the pods that move, each workload once, by cluster.
+
+    Args:
+        changes: of the stack.
+        before: objects of the base by cluster, each with its URN for a file.
+        after: objects of the head, as those.
+        states: resources of the base, for the labels of its node pools.
+    """
+    worlds = {world.name: world for world in (*after, *before)}  # what goes is in the base alone
+    by_urn = {state["urn"]: state for state in states}
+    found: dict[tuple[str, str], Move] = {}
+    for change in changes:
+        for move in _moved(change, worlds, {w.name: w for w in after}, by_urn):
+            found.setdefault((move.cluster, move.workload), move)
+    return sorted(found.values(), key=lambda one: (one.cluster, one.workload))
+
+
+def _moved(
+    change: Change, before: dict[str, World], after: dict[str, World], states: dict[str, State]
+) -> Iterator[Move]:
+    state = states.get(change.urn)
+    if state is None:
+        return  # new: nothing runs on it yet
+    inputs: dict[str, Any] = state.get("inputs") or {}
+    if change.type == _CLUSTER and change.kind in _GRAVE:
+        world = before.get(str(inputs.get("name")))
+        why = f"cluster {change.name} is {_verb(change)}"
+        yield from (_move(pod, after, why) for pod in (world.pods if world else ()))
+    elif change.type == NODE_POOL and change.kind in _GRAVE:
+        world = before.get(str(inputs.get("cluster", "")).rpartition("/")[2])
+        why = f"node pool {change.name} is {_verb(change)}"
+        placed = [pod for pod in (world.pods if world else ()) if _runs_on(pod, inputs)]
+        yield from (_move(pod, after, why) for pod in placed)
+    elif change.type.startswith("kubernetes:"):
+        yield from _in_cluster(change, inputs, before, after)
+
+
+def _in_cluster(
+    change: Change, inputs: dict[str, Any], before: dict[str, World], after: dict[str, World]
+) -> Iterator[Move]:
+    for world in before.values():
+        if not any(each.file == change.urn for each in world.objects):
+            continue
+        if change.noun == "ComputeClass" and change.action == "update":
+            name = str(at(inputs, "metadata", "name"))
+            if _moves_back(after.get(world.name), name):
+                why = f"compute class {name} changes, and moves pods to a better rung"
+                yield from (_move(p, after, why) for p in world.pods if p.compute_class == name)
+        elif change.kind in _GRAVE:
+            title = f"{change.noun} {change.name}"
+            why = change.why or f"it is {_verb(change)}"
+            yield from (_move(pod, after, why) for pod in world.pods if pod.obj.title == title)
+
+
+def _moves_back(world: World | None, name: str) -> bool:
+    found = world.find("ComputeClass", "", name) if world is not None else None
+    return found is not None and found.at(*_MIGRATION) is True
+
+
+def _verb(change: Change) -> str:
+    return {"replace": "replaced", "delete": "deleted", "update": "made anew"}[change.action]
+
+
+def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:
+    """Say whether pods may run on the nodes of a pool, by compute class and taints."""
+    config: dict[str, Any] = pool.get("nodeConfig") or {}
+    labels: dict[str, Any] = config.get("labels") or {}
+    if (pod.compute_class or "") != str(labels.get(_COMPUTE_CLASS) or ""):
+        return False
+    effects = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute"}
+    return all(
+        pod.tolerates(str(taint.get("key")), str(taint.get("value")), effects[taint["effect"]])
+        for taint in config.get("taints") or ()
+        if taint.get("effect") in effects and taint.get("key") != _COMPUTE_CLASS
+    )
+
+
+def _move(pod: PodOf, after: dict[str, World], why: str) -> Move:
+    """Return the pods of a workload, as many as it has after the change where it is still there."""
+    world = after.get(pod.world.name, pod.world)
+    obj = world.find(pod.obj.kind, pod.obj.namespace, pod.obj.name) or pod.obj
+    now = next((each for each in world.pods if each.obj is obj), pod)
+    if obj.kind == "DaemonSet":
+        return Move(pod.world.name, pod.obj.title, None, None, why)
+    low, high = replicas(now)
+    return Move(pod.world.name, pod.obj.title, low * now.hosts, high * now.hosts, why)
+
+
+def replicas(pod: PodOf) -> tuple[int, int]:
+    """Return how many replicas a workload has at least and at most."""
+    for scaler in pod.world.of("HorizontalPodAutoscaler"):
+        target = scaler.at("spec", "scaleTargetRef")
+        if scaler.namespace == pod.obj.namespace and (at(target, "kind"), at(target, "name")) == (
+            pod.obj.kind,
+            pod.obj.name,
+        ):
+            low, high = scaler.at("spec", "minReplicas"), scaler.at("spec", "maxReplicas")
+            return int(1 if low is None else low), int(high or 1)
+    return pod.replicas, pod.replicas

@@ -1,0 +1,151 @@
+"""What policies and invariants say of both sides: broken anew, mended, broken all along.
+
+Both sides are put to the rules of this checkout, so that a changed rule is no change of a stack.
+The rules run here, on the inputs that the engine had, as it would have them checked at a preview.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
+
+from policies.invariants.documents import Document, Source
+from policies.invariants.finding import Verdict
+from policies.invariants.judge import judge, world_of
+from policies.invariants.rules import invariants
+from policies.invariants.world import World
+from policies.rule import Resource, Rule, StackRule
+from policies.rules import RULES, STACK_RULES
+from scripts.render import cluster_names, without_unknowns
+from scripts.verdicts.changes import name_of
+from scripts.verdicts.runs import State
+from twin.kubernetes.objects import to_object
+from twin.rpc import SIGNATURE_KEY
+
+_SECRET = "[secret]"  # noqa: S105 - stands for one
+
+
+@dataclass(frozen=True, order=True)
+class Breach:
+    """One thing that breaks one rule."""
+
+    rule: str
+    where: str
+    """Resource, or object and cluster."""
+    says: str
+    is_blocking: bool = True
+    """Whether it makes an update fail; an advisory policy does not."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a change does to the breaches of some rules."""
+
+    new: tuple[Breach, ...] = ()
+    mended: tuple[Breach, ...] = ()
+    standing: tuple[Breach, ...] = ()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the change breaks a rule that blocks."""
+        return any(each.is_blocking for each in self.new)
+
+
+def compared(before: Iterable[Breach], after: Iterable[Breach]) -> Compared:
+    """Return what is broken anew, what is mended, and what stays."""
+    old, new = set(before), set(after)
+    return Compared(tuple(sorted(new - old)), tuple(sorted(old - new)), tuple(sorted(old & new)))
+
+
+def opened(value: Any) -> Any:
+    """Return a value of a state with what is secret in it hidden, at any depth."""
+    if isinstance(value, dict):
+        mapping = cast(dict[str, Any], value)
+        if SIGNATURE_KEY in mapping:
+            return opened(mapping["value"]) if "value" in mapping else _SECRET
+        return {key: opened(item) for key, item in mapping.items()}
+    if isinstance(value, list):
+        return [opened(item) for item in cast(list[Any], value)]
+    return value
+
+
+def broken_policies(states: Iterable[State]) -> Iterator[Breach]:
+    """Yield what breaks a policy of the pack; one that needs a value nobody knows is quiet."""
+    resources = [
+        Resource(
+            str(state["type"]),
+            state["urn"].rsplit("::", 1)[-1],
+            state["urn"],
+            unknown_checking_proxy(opened(state.get("inputs") or {})),
+        )
+        for state in states
+    ]
+    for rule in RULES:
+        for each in resources:
+            if rule.applies(each):
+                yield from _one(rule, each)
+    names = {each.urn: _title(each) for each in resources}
+    for rule in STACK_RULES:
+        found = _told(rule.check(resources, _defaults(rule)))
+        yield from (
+            Breach(rule.name, names.get(urn, ""), text, rule.level == "mandatory")
+            for urn, text in found
+        )
+
+
+def _one(rule: Rule, resource: Resource) -> Iterator[Breach]:
+    for text in _told(rule.check(resource, _defaults(rule))):
+        yield Breach(rule.name, _title(resource), text, rule.level == "mandatory")
+
+
+def _told(found: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from found
+    except UnknownValueError:
+        return
+
+
+def _title(resource: Resource) -> str:
+    try:
+        return f"{resource.kind} {name_of(resource.urn, resource.props)}"
+    except UnknownValueError:
+        return f"{resource.kind} {resource.name}"
+
+
+def _defaults(rule: Rule | StackRule) -> Mapping[str, Any]:
+    return {key: schema["default"] for key, schema in rule.config.items() if "default" in schema}
+
+
+def sources(states: list[State]) -> list[Source]:
+    """Return the Kubernetes objects of a stack by cluster, each with its URN for a file."""
+    names = cluster_names(states)
+    found: dict[str, list[Document]] = {name: [] for name in names.values()}
+    resources = tuple(
+        {"type": state["type"], "urn": state["urn"], "inputs": _readable(state)} for state in states
+    )
+    for state in states:
+        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
+        if str(state["type"]).startswith("kubernetes:") and provider in names:
+            body = to_object(_readable(state))
+            found[names[provider]].append(Document(state["urn"], body))
+    return [Source(name, tuple(objects), resources) for name, objects in sorted(found.items())]
+
+
+def _readable(state: State) -> dict[str, Any]:
+    return without_unknowns(opened(state.get("inputs") or {}))
+
+
+def worlds(found: Iterable[Source]) -> list[World]:
+    """Return the objects of each cluster, indexed."""
+    return [world_of(source) for source in found]
+
+
+def broken_invariants(found: Iterable[Source]) -> Iterator[Breach]:
+    """Yield what breaks an invariant; what cannot be decided is passed over."""
+    pack = {rule.name for rule in (*RULES, *STACK_RULES)}  # said among the policies already
+    rules = [rule for name, (_, rule) in invariants().items() if name not in pack]
+    for each in judge(found, rules).of(Verdict.BROKEN):
+        where = f"{each.object} in {each.world}" if each.world else each.object
+        field = f"{each.field}: " if each.field else ""
+        yield Breach(each.rule, where, f"{field}{each.why}")

@@ -1,0 +1,208 @@
+"""Runs the real engine over two checkouts: the state one leaves, and what the other does to it.
+
+Nothing is created: the providers make up what a cloud would answer (`twin.recording`). The program
+of each side is its own checkout's; engine, providers and Python packages are this program's.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.load import EngineLoader
+from scripts.console import ensure_tools
+from scripts.render import said
+from scripts.scratch_project import backend, scratch_project
+from scripts.verdicts.checkouts import Checkout
+from twin import daemon
+from twin.environment import pulumi_environment
+from twin.paths import TwinPaths
+from twin.recording import recording
+
+State = dict[str, Any]
+Step = dict[str, Any]
+_KEYS = ("encryptedkey", "encryptionsalt", "secretsprovider")
+_CLI = {
+    "PULUMI_EXPERIMENTAL": "true",
+    # The state is written once, at the end: no resource exists that a crash could lose.
+    "PULUMI_SKIP_CHECKPOINTS": "true",
+}
+_LAST_LINES = 15
+
+
+class RunError(Exception):
+    """A side cannot be run; the message says which and why."""
+
+    def __init__(self, side: Checkout, why: str) -> None:
+        super().__init__(f"{side.name}: {why}")
+        self.side = side
+
+
+@dataclass(frozen=True)
+class Runner:
+    """The CLI with providers that make nothing."""
+
+    environment: dict[str, str]
+
+    def run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `pulumi` in a project."""
+        checkout = (project / "infra").resolve().parent
+        environment = {
+            **os.environ,
+            **self.environment,
+            **backend(project.parent),
+            # The packages are installed from this program's checkout; the side's own come first.
+            "PYTHONPATH": str(checkout / "components"),
+        }
+        return subprocess.run(
+            ["pulumi", *arguments, "--non-interactive", "--color", "never"],
+            cwd=project,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+
+
+@contextmanager
+def runner() -> Generator[Runner]:
+    """Yield the CLI with providers of its own, which end with the block.
+
+    Raises:
+        twin.toolchain.ToolError: a tool cannot be had.
+    """
+    ensure_tools()
+    with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
+        paths = TwinPaths(Path(folder))
+        daemon.prepare(paths)
+        with recording(paths) as ports:
+            attached = ",".join(f"{name}:{port}" for name, port in ports.items())
+            environment = {**pulumi_environment(paths, ports), **_CLI}
+            yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached})
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the engine said about a stack."""
+
+    before: tuple[State, ...]
+    """Resources of the base, as an `up` would leave them; none where the base has no such stack."""
+    steps: tuple[Step, ...]
+    """What the engine would do, resources that stay the same included."""
+
+    @property
+    def after(self) -> list[State]:
+        """Resources of the head, as an `up` would make them; values may be unknown."""
+        found = {
+            step["urn"]: step["newState"]
+            for step in self.steps
+            if step.get("newState") and step["op"] not in {"delete", "delete-replaced"}
+        }
+        return list(found.values())
+
+
+def compare(cli: Runner, stack: str, base: Checkout | None, head: Checkout | None) -> Run:
+    """Return what a change from `base` to `head` does to a stack; None for a side without it.
+
+    Raises:
+        RunError: a side's program cannot be read or fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="gke-inference-stack-") as folder:
+        before: tuple[State, ...] = ()
+        if base is not None:
+            project = _project(Path(folder) / "base", stack, base)
+            before = _recorded(cli, stack, base, project)
+        if head is None:
+            gone = tuple({"op": "delete", "urn": each["urn"], "oldState": each} for each in before)
+            return Run(before, gone)
+        project = _project(Path(folder) / "head", stack, head)
+        if base is not None:
+            state = project.parent / "state"
+            state.rmdir()
+            state.symlink_to(Path(folder) / "base" / "state")
+        else:
+            _init(cli, stack, head, project)
+        return Run(before, _previewed(cli, stack, head, project))
+
+
+def _project(folder: Path, stack: str, side: Checkout) -> Path:
+    folder.mkdir()
+    file = side.root / "stacks" / f"Pulumi.{stack}.yaml"
+    try:
+        return scratch_project(folder, stack, without_keys(file.read_text()), side.root)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RunError(side, f"cannot be read: {error}") from error
+
+
+def without_keys(text: str) -> str:
+    """Return a stack file that no key is needed for; text without secrets is kept as it is.
+
+    Each secret becomes its own cipher text: the program gets something, and a secret that was
+    written anew shows as a change, without anybody's key.
+    """
+    document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
+    if not isinstance(document, dict):
+        return text
+    plain: dict[str, Any] = {k: v for k, v in document.items() if k not in _KEYS}  # pyright: ignore[reportUnknownVariableType]
+    if plain == document and "secure:" not in text:
+        return text
+    return json.dumps(_opened(plain))
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"secure"}:  # pyright: ignore[reportUnknownMemberType]
+            return value["secure"]  # pyright: ignore[reportUnknownVariableType]
+        return {key: _opened(item) for key, item in value.items()}  # pyright: ignore
+    if isinstance(value, list):
+        return [_opened(item) for item in value]  # pyright: ignore
+    return value
+
+
+def _init(cli: Runner, stack: str, side: Checkout, project: Path) -> None:
+    made = cli.run(project, "stack", "init", stack, "--no-select")
+    if made.returncode:
+        raise RunError(side, made.stderr.strip())
+
+
+def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[State, ...]:
+    """Bring a stack up where nothing is made, and return its resources."""
+    _init(cli, stack, side, project)
+    done = cli.run(project, "up", "-s", stack, "--yes", "--skip-preview", "--suppress-outputs")
+    if done.returncode:
+        raise RunError(
+            side,
+            "its program does not run on this checkout's twin and packages, so nothing can be "
+            f"compared with it: {_reason(done.stdout + done.stderr)}",
+        )
+    [file] = (project.parent / "state" / ".pulumi" / "stacks").glob(f"*/{stack}.json")
+    document: State = json.loads(file.read_text())
+    resources: list[State] = document["checkpoint"]["latest"]["resources"]
+    for each in resources:
+        # A protected resource ends a preview at once; what else changes is to be seen, too.
+        each.pop("protect", None)
+    file.write_text(json.dumps(document))
+    return tuple(resources)
+
+
+def _reason(output: str) -> str:
+    """Return the errors among what the CLI printed, on one line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    at = next((n for n, line in enumerate(lines) if line == "Diagnostics:"), None)
+    told = lines[at + 1 :] if at is not None else lines
+    return " ".join(told[:_LAST_LINES])
+
+
+def _previewed(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[Step, ...]:
+    answer = cli.run(project, "preview", "-s", stack, "--json", "--show-sames")
+    if answer.returncode:
+        told = said(answer.stdout) or _reason(answer.stderr + answer.stdout)
+        raise RunError(side, f"the preview fails: {told}")
+    return tuple(json.loads(answer.stdout)["steps"])

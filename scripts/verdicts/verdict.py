@@ -1,0 +1,165 @@
+"""The verdict: of one stack, and of all of them together."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from gke_inference.rungs import RungError
+from infra.problems import StackError
+from infra.stack import Platform
+from scripts.render import cluster_names
+from scripts.verdicts.capacity import Asked, capacity
+from scripts.verdicts.changes import Change, Kind, changes, unchanged
+from scripts.verdicts.checkouts import Checkout
+from scripts.verdicts.money import Money, money, platform
+from scripts.verdicts.moves import Move, moves
+from scripts.verdicts.rules import (
+    Compared,
+    broken_invariants,
+    broken_policies,
+    compared,
+    sources,
+    worlds,
+)
+from scripts.verdicts.runs import Run, RunError, Runner, compare
+from scripts.verdicts.topology import Topology, topology
+
+
+class Side(StrEnum):
+    """Which of the two checkouts has a stack."""
+
+    BOTH = "both"
+    HEAD = "head"
+    BASE = "base"
+
+
+@dataclass(frozen=True)
+class StackVerdict:
+    """What a change does to one stack."""
+
+    stack: str
+    side: Side = Side.BOTH
+    changes: tuple[Change, ...] = ()
+    unchanged: int = 0
+    """Resources that stay as they are."""
+    moves: tuple[Move, ...] = ()
+    money: Money = field(default_factory=Money)
+    capacity: tuple[Asked, ...] = ()
+    policies: Compared = field(default_factory=Compared)
+    invariants: Compared = field(default_factory=Compared)
+    topology: Topology = field(default_factory=Topology)
+    """What changes, drawn with what it hangs on."""
+    error: str = ""
+    """Why there is nothing to compare; empty where there is."""
+    is_head_broken: bool = False
+    """Whether the error is the head's, and so the change's."""
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> Counter[Kind]:
+        """How many resources change, by kind."""
+        return Counter(each.kind for each in self.changes)
+
+    @property
+    def blocks(self) -> list[str]:
+        """Why the change must not be merged as it is; empty where it may."""
+        found = [f"{self.stack}: {self.error}"] if self.is_head_broken else []
+        lost = [each for each in self.changes if each.is_blocked]
+        found += [f"{self.stack}: would {each.action} {each.title}" for each in lost]
+        for what, each in (("policy", self.policies), ("invariant", self.invariants)):
+            broken = [breach for breach in each.new if breach.is_blocking]
+            found += [f"{self.stack}: {what} {one.rule}: {one.where}" for one in broken]
+        return found
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a change does to every stack that was looked at."""
+
+    base: str
+    head: str
+    stacks: tuple[StackVerdict, ...]
+    untouched: tuple[str, ...] = ()
+    """Stacks that no changed file is part of: they were not run."""
+
+    @property
+    def blocks(self) -> list[str]:
+        """Why the change must not be merged as it is; empty where it may."""
+        return [text for each in self.stacks for text in each.blocks]
+
+    @property
+    def unread(self) -> list[StackVerdict]:
+        """Stacks whose base could not be run."""
+        return [each for each in self.stacks if each.error and not each.is_head_broken]
+
+    @property
+    def kind(self) -> Kind | None:
+        """The gravest kind of change; None where nothing changes."""
+        found = {change.kind for each in self.stacks for change in each.changes}
+        return next((kind for kind in reversed(Kind) if kind in found), None)
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        if self.blocks:
+            return "blocked"
+        if self.unread:
+            return "not compared"
+        return "no change" if self.kind is None else self.kind.value
+
+
+def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVerdict:
+    """Return what a change does to one stack; what cannot be run is said in the verdict."""
+    begun = time.monotonic()
+    old = base if stack in base.stacks() else None
+    new = head if stack in head.stacks() else None
+    side = Side.HEAD if old is None else Side.BASE if new is None else Side.BOTH
+    try:
+        wanted = None if new is None else platform(stack, new.root)
+    except (StackError, RungError) as error:
+        return StackVerdict(stack, side, error=f"{head.name}: {_line(error)}", is_head_broken=True)
+    try:
+        run = compare(cli, stack, old, new)
+    except RunError as error:
+        return StackVerdict(stack, side, error=str(error), is_head_broken=error.side is head)
+    found = _judged(stack, side, run, wanted)
+    before, note = _planned(stack, old)
+    return replace(
+        found,
+        money=money(before, wanted, note),
+        capacity=() if note else capacity(before, wanted),
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackVerdict:
+    new = run.after
+    allowed = wanted.allow_replace if wanted is not None else ()
+    states = [*run.before, *new]
+    found = changes(run.steps, allowed, cluster_names(states))
+    read = [sources(list(states)) for states in (run.before, new)]
+    before, after = worlds(read[0]), worlds(read[1])
+    return StackVerdict(
+        stack=stack,
+        side=side,
+        changes=tuple(found),
+        unchanged=unchanged(run.steps),
+        moves=tuple(moves(found, before, after, run.before)),
+        policies=compared(broken_policies(run.before), broken_policies(new)),
+        invariants=compared(broken_invariants(read[0]), broken_invariants(read[1])),
+        topology=topology(found, before, after, states),
+    )
+
+
+def _planned(stack: str, old: Checkout | None) -> tuple[Platform | None, str]:
+    """Return the stack of the base, or why this checkout cannot read it."""
+    try:
+        return (None if old is None else platform(stack, old.root)), ""
+    except (StackError, RungError) as error:
+        where = old.name if old else ""
+        return None, f"{where}: this checkout cannot read its stack: {_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,112 @@
+"""Two real checkouts, compared by the real engine."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from scripts.verdict import judge
+from scripts.verdicts.changes import Kind
+from twin.paths import REPOSITORY
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
+
+STACK = "local"
+GEMMA = """\
+      gemma-3-4b:
+        weights: gemma-3-4b-it
+        capacity: interactive
+        size: {parameters_billion: 4.3}
+        context: 8192
+        replicas: {min: 1, max: 2}
+    gateway:
+      exposure"""
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A repository with this checkout's program and one stack, all of it committed."""
+    folder = tmp_path / "checkout"
+    (folder / "stacks").mkdir(parents=True)
+    junk = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("components", "infra", "planner", "workloads"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=junk)
+    for name in ("Pulumi.yaml", f"stacks/Pulumi.{STACK}.yaml"):
+        shutil.copy(REPOSITORY / name, folder / name)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "base")
+    return folder
+
+
+def change(folder, *pairs):
+    file = folder / "stacks" / f"Pulumi.{STACK}.yaml"
+    text = file.read_text()
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(checkout):
+    change(
+        checkout,
+        ("e2-standard-4, min", "e2-standard-8, min"),
+        ("    gateway:\n      exposure", GEMMA),
+    )
+    found = judge(checkout, "main", [])
+    assert found.blocks == []
+    assert found.word == "restarts"
+    [stack] = found.stacks
+    changed = {(each.noun, each.name): each for each in stack.changes}
+    pool = changed["NodePool", "system"]
+    assert (pool.kind, pool.cluster) == (Kind.RESTARTS, "acme-local-us-central1")
+    assert changed["InferencePool", "models/gemma-3-4b"].action == "create"
+    # what the change does not touch stays: nothing is noise of the comparison itself
+    assert ("Deployment", "models/llama-3-1-8b-tpu") not in changed
+    assert stack.unchanged > 60
+    assert "Deployment models/llama-3-1-8b-picker" in {move.workload for move in stack.moves}
+    assert stack.money.before is not None
+    assert stack.money.after is not None
+    assert stack.money.after.expected > stack.money.before.expected
+    assert [row.model for row in stack.money.rows] == ["gemma-3-4b"]
+    assert {"tpu-v6e", "nvidia-l4"} <= {row.accelerator for row in stack.capacity}
+    assert (stack.policies.new, stack.policies.mended) == ((), ())
+    assert (stack.invariants.new, stack.invariants.mended) == ((), ())
+
+
+def test_another_name_of_the_cluster_blocks_with_everything_on_it(checkout):
+    change(checkout, ("prefix: acme", "prefix: acma"))
+    found = judge(checkout, "main", [STACK])
+    assert f"{STACK}: would replace Cluster acme-local-us-central1" in found.blocks
+    assert any(f"{STACK}: would replace Bucket acme-" in text for text in found.blocks)
+    [stack] = found.stacks
+    assert stack.counts[Kind.REPLACES] > 10
+    why = {m.why for m in stack.moves if m.workload == "Deployment models/llama-3-1-8b-tpu"}
+    assert why == {"cluster acme-local-us-central1 is replaced"}
+
+
+def test_a_base_that_does_not_run_and_a_head_that_is_refused_are_each_one_message(checkout):
+    change(checkout, ("prefix: acme", "prefix: ACME"))
+    found = judge(checkout, "main", [])
+    assert len(found.blocks) == 1
+    assert "prefix" in found.blocks[0]
+    git(checkout, "commit", "-q", "-a", "-m", "broken")
+    change(checkout, ("prefix: ACME", "prefix: acme"))
+    found = judge(checkout, "HEAD", [])
+    assert (found.word, found.blocks) == ("not compared", [])
+    [stack] = found.unread
+    assert stack.error.startswith("HEAD (")
+    assert "\n" not in stack.error
+    assert "prefix" in stack.error
+
+
+def test_a_change_of_documents_runs_nothing(checkout):
+    (checkout / "README.md").write_text("More words.\n")
+    found = judge(checkout, "main", [])
+    assert (found.stacks, found.untouched, found.word) == ((), (STACK,), "no change")

@@ -1,0 +1,190 @@
+"""The comment, its picture, the JSON beside it and the exit code."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import typer
+
+from scripts import verdict as command
+from scripts.console import CommandError
+from scripts.verdicts.changes import Change, Kind, changes
+from scripts.verdicts.markdown import MARKER, code, comment, plain
+from scripts.verdicts.money import Amount, Money
+from scripts.verdicts.moves import Move
+from scripts.verdicts.pictures import mermaid, svg
+from scripts.verdicts.rules import Breach, Compared, sources, worlds
+from scripts.verdicts.topology import topology
+from scripts.verdicts.verdict import Side, StackVerdict, Verdict
+from tests.unit.verdicts.record import recorded
+
+CLUSTER = "gcp:container/cluster:Cluster"
+
+
+def change(kind=Kind.SAFE, action="update", name="acme", **others):
+    return Change(kind, action, CLUSTER, name, f"urn:{name}", ("network",), **others)
+
+
+def judged(*stacks, untouched=()):
+    return Verdict("main (1a2b3c4)", "the working tree", stacks, untouched)
+
+
+def first_lines(verdict):
+    return comment(verdict).splitlines()[:2]
+
+
+def drawn():
+    run = recorded()
+    before, after = (worlds(sources(list(side))) for side in (run.before, run.after))
+    return topology(changes(run.steps), before, after, [*run.before, *run.after])
+
+
+@pytest.mark.parametrize(
+    ("stack", "word"),
+    [
+        (StackVerdict("dev"), "no change"),
+        (StackVerdict("dev", changes=(change(),)), "safe"),
+        (StackVerdict("dev", changes=(change(Kind.RESTARTS), change())), "restarts"),
+        (StackVerdict("dev", changes=(change(Kind.REPLACES),)), "replaces"),
+        (StackVerdict("dev", changes=(change(Kind.DESTROYS), change(Kind.REPLACES))), "destroys"),
+        (StackVerdict("dev", changes=(change(Kind.REPLACES, is_blocked=True),)), "blocked"),
+        (StackVerdict("dev", policies=Compared(new=(Breach("r", "x", "y"),))), "blocked"),
+        (StackVerdict("dev", invariants=Compared(new=(Breach("r", "x", "y"),))), "blocked"),
+        (StackVerdict("dev", policies=Compared(new=(Breach("r", "x", "y", False),))), "no change"),
+        (StackVerdict("dev", invariants=Compared(standing=(Breach("r", "x", "y"),))), "no change"),
+        (StackVerdict("dev", error="head: no", is_head_broken=True), "blocked"),
+        (StackVerdict("dev", error="base: no"), "not compared"),
+    ],
+)
+def test_the_comment_begins_with_its_marker_and_the_verdict(stack, word):
+    marker, title = first_lines(judged(stack))
+    assert marker == MARKER
+    assert title.startswith("## Verdict: ")
+    assert title.endswith(word)
+
+
+def test_the_gravest_stack_gives_the_verdict():
+    stacks = (StackVerdict("dev"), StackVerdict("prod", changes=(change(Kind.RESTARTS),)))
+    assert judged(*stacks).word == "restarts"
+
+
+def test_what_blocks_is_named_before_anything_is_folded():
+    gone = change(Kind.DESTROYS, "delete", is_blocked=True)
+    text = comment(judged(StackVerdict("prod", changes=(gone,))))
+    assert text.index("- prod: would delete Cluster acme") < text.index("<details>")
+    assert "not named in `allow_replace`" in text
+
+
+def test_cost_pods_and_breaches_are_in_the_summary_lines():
+    before, after = Amount(1, 100, 1000), Amount(1, 350, 2000)
+    stack = StackVerdict(
+        "prod",
+        changes=(change(Kind.RESTARTS, why="the pod template changes"),),
+        moves=(
+            Move("c", "Deployment a/b", 2, 12, "x"),
+            Move("c", "DaemonSet a/d", None, None, "x"),
+        ),
+        money=Money(before, after),
+        invariants=Compared(mended=(Breach("r", "x", "y"),)),
+    )
+    text = comment(judged(stack))
+    assert "### `prod`: 1 restarts, 2 to 12 and one a node pods of 2 workloads start anew" in text
+    assert "+$250 a month expected" in text
+    assert "Invariants: 1 mended" in text
+    assert "| at most | 1,000 | 2,000 | +$1,000 |" in text
+
+
+def test_a_new_stack_and_one_that_is_gone_say_so():
+    made = StackVerdict("new", Side.HEAD, changes=(change(action="create"),))
+    gone = StackVerdict("old", Side.BASE, changes=(change(Kind.DESTROYS, "delete"),))
+    text = comment(judged(made, gone))
+    assert "### `new`: new stack, 1 safe" in text
+    assert "### `old`: stack is gone, 1 destroys" in text
+
+
+def test_stacks_that_no_changed_file_is_part_of_are_named():
+    assert "No changed file is part of `dev`, `prod`." in comment(judged(untouched=("dev", "prod")))
+
+
+def test_many_changes_of_one_sort_take_one_row_and_many_rows_are_cut():
+    safe = tuple(change(name=f"c{number}") for number in range(30))
+    grave = tuple(change(Kind.RESTARTS, name=f"r{number}") for number in range(60))
+    text = comment(judged(StackVerdict("dev", changes=(*grave, *safe))))
+    assert "30 `Cluster`" not in text  # beyond the rows that are kept
+    assert "and 21 more, in the JSON" in text
+    assert "30 `Cluster`" in comment(judged(StackVerdict("dev", changes=safe)))
+
+
+def test_nothing_that_a_pull_request_says_is_mark_up_or_a_mention():
+    evil = "x`|<img src=x>\n# @everyone [a](b) **c**"
+    text = comment(judged(StackVerdict("dev", error=evil, is_head_broken=True)))
+    body = text.split("\n", 2)[2]
+    assert "\n# " not in body
+    assert "<img" not in body.replace("\\<", "")
+    assert "@everyone" not in body
+    assert code("a`b|c\nd") == "`a'b\\|c d`"
+    assert plain("a*b") == "a\\*b"
+
+
+def test_the_drawing_has_what_changes_and_its_neighbours_and_nothing_else():
+    [cluster] = drawn().clusters
+    found = {(node.kind, node.name): node for node in cluster.nodes}
+    assert found["NodePool", "system"].gravity is Kind.RESTARTS
+    assert found["Deployment", "gemma-3-4b-tpu"].action == "create"
+    assert found["ComputeClass", "interactive-tpu"].action == ""
+    assert (
+        "Deployment",
+        "llama-3-1-8b-picker",
+    ) not in found  # it stays, and hangs on nothing drawn
+    edges = {(cluster.nodes[a].name, cluster.nodes[b].name) for a, b in cluster.edges}
+    assert ("gemma-3-4b", "gemma-3-4b-tpu") in edges
+    assert ("gemma-3-4b-tpu", "interactive-tpu") in edges
+
+
+def test_mermaid_names_every_node_once_and_draws_only_what_it_names():
+    text = mermaid(drawn())
+    named = re.findall(r"^    (c0n\d+)\[", text, re.MULTILINE)
+    assert len(named) == len(set(named)) == len(drawn().clusters[0].nodes)
+    assert {end for pair in re.findall(r"(c\d+n\d+) --> (c\d+n\d+)", text) for end in pair} <= set(
+        named
+    )
+    assert "NodePool system<br/>restarts" in text
+
+
+def test_the_svg_is_well_formed_and_shows_the_same():
+    root = ET.fromstring(svg(drawn(), "What changes in <dev>"))  # noqa: S314 - our own
+    words = "".join(root.itertext())
+    assert "What changes in <dev>" in words
+    assert "NodePool: restarts" in words
+
+
+def written(tmp_path, monkeypatch, found):
+    monkeypatch.setattr(command, "judge", lambda *_: found)
+    files = {"json_file": tmp_path / "a" / "v.json", "markdown": tmp_path / "b" / "v.md"}
+    command.verdict("main", Path(), None, **files)
+    return files
+
+
+def test_a_safe_change_ends_with_success_and_writes_all_three_files(tmp_path, monkeypatch):
+    stack = StackVerdict("dev", changes=(change(),), topology=drawn())
+    files = written(tmp_path, monkeypatch, judged(stack))
+    body = json.loads(files["json_file"].read_text())
+    assert body["verdict"] == "safe"
+    assert body["stacks"]["dev"]["changes"][0]["name"] == "acme"
+    assert files["markdown"].read_text().startswith(MARKER)
+    assert (tmp_path / "b" / "v-dev.svg").exists()
+
+
+def test_a_blocked_change_ends_with_one_after_it_has_written(tmp_path, monkeypatch):
+    stack = StackVerdict("dev", changes=(change(Kind.DESTROYS, "delete", is_blocked=True),))
+    with pytest.raises(typer.Exit) as ended:
+        written(tmp_path, monkeypatch, judged(stack))
+    assert ended.value.exit_code == 1
+    assert json.loads((tmp_path / "a" / "v.json").read_text())["blocks"]
+
+
+def test_a_base_that_cannot_be_run_is_one_message(tmp_path, monkeypatch):
+    with pytest.raises(CommandError, match=r"^dev: main \(1\): no$"):
+        written(tmp_path, monkeypatch, judged(StackVerdict("dev", error="main (1): no")))
