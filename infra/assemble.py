@@ -17,7 +17,7 @@ from gke_inference.network import NetworkArgs, RegionRangesArgs
 from gke_inference.node_image_cache import NodeImageCacheArgs
 from gke_inference.rungs import RungArgs
 from gke_inference.serving_namespace import ServingNamespaceArgs
-from infra.capacity import rung_args, uses_tpu
+from infra.capacity import class_names, rung_args, uses_tpu
 from infra.ingress import ingress_args
 from infra.names import NAMESPACE, Names, pool_name
 from infra.stack import ClusterSpread, Form, Platform, Region
@@ -104,23 +104,6 @@ def cluster_args(
             machine_type=pool.machine_type, max_nodes=pool.max_nodes, min_nodes=pool.min_nodes
         )
     return args
-
-
-def class_names(platform: Platform, capacity: str, region: str) -> dict[str, str]:
-    """Return the compute classes of a capacity in a region, by kind of hardware.
-
-    The kinds are `tpu` and `gpu`, or only `any` where pools are made beforehand: they may hold
-    both kinds in one class.
-    """
-    kinds = [
-        "tpu" if rung.accelerator.is_tpu else "gpu"
-        for rung in platform.capacity[capacity].rungs_in(region).values()
-    ]
-    if len(set(kinds)) == 1:
-        return {kinds[0]: capacity}
-    if platform.capacity[capacity].node_pools is not None:
-        return {"any": capacity}
-    return {kind: f"{capacity}-{kind}" for kind in ("tpu", "gpu")}
 
 
 def class_args(site: Site, capacity: str) -> dict[str, ComputeClassArgs]:

@@ -16,12 +16,12 @@ from gke_inference.inference_gateway import (
 from gke_inference.model_disk import ModelDiskArgs
 from gke_inference.monitoring import MonitoringArgs
 from gke_inference.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
-from infra.assemble import class_names, location, rungs
+from infra.assemble import location, rungs
 from infra.assemble_engine import set_engine, set_pictures, weights_uri
 from infra.canary import VersionedModel, served_name, version_name
-from infra.capacity import prefill_capacity, uses_tpu
+from infra.capacity import class_names, form_in, prefill_capacity, standby, uses_tpu
 from infra.names import NAMESPACE, Names, object_name
-from infra.stack import Form, Model, Platform
+from infra.stack import Form, Platform
 from workloads.disaggregation import ROLE_LABEL
 from workloads.model_server import LiveAdaptersArgs, ModelServer, ModelServerArgs
 
@@ -134,17 +134,6 @@ def prefill_args(platform: Platform, name: str, region: str) -> ModelServerArgs 
     args["role"] = "prefill"
     args["rungs"] = rungs(platform, capacity, region)
     return args
-
-
-def form_in(platform: Platform, model: Model, region: str) -> Form:
-    """Return a model's form in a region: single where the region has rungs of one kind only."""
-    kinds = class_names(platform, model.capacity, region)
-    return platform.form_of(model) if set(kinds) & {"any"} or len(kinds) > 1 else Form.SINGLE
-
-
-def standby(model: Model) -> int:
-    """Return how many warm GPU replicas a paired model has."""
-    return 1 if model.replicas.standby is None else model.replicas.standby
 
 
 def scaling_args(

@@ -3,7 +3,7 @@
 from gke_inference.rungs import Rung, RungArgs, check_rung
 from infra import stack
 from infra.problems import join
-from infra.stack import Model, Platform
+from infra.stack import Form, Model, Platform
 
 
 def rung_args(rung: stack.Rung, region: str, project: str) -> RungArgs:
@@ -52,6 +52,34 @@ def checked_rungs(platform: Platform, capacity: str, region: str) -> dict[int, R
         )
         for at, rung in platform.capacity[capacity].rungs_in(region).items()
     }
+
+
+def class_names(platform: Platform, capacity: str, region: str) -> dict[str, str]:
+    """Return the compute classes of a capacity in a region, by kind of hardware.
+
+    The kinds are `tpu` and `gpu`, or only `any` where pools are made beforehand: they may hold
+    both kinds in one class.
+    """
+    kinds = [
+        "tpu" if rung.accelerator.is_tpu else "gpu"
+        for rung in platform.capacity[capacity].rungs_in(region).values()
+    ]
+    if len(set(kinds)) == 1:
+        return {kinds[0]: capacity}
+    if platform.capacity[capacity].node_pools is not None:
+        return {"any": capacity}
+    return {kind: f"{capacity}-{kind}" for kind in ("tpu", "gpu")}
+
+
+def form_in(platform: Platform, model: Model, region: str) -> Form:
+    """Return a model's form in a region: single where the region has rungs of one kind only."""
+    kinds = class_names(platform, model.capacity, region)
+    return platform.form_of(model) if set(kinds) & {"any"} or len(kinds) > 1 else Form.SINGLE
+
+
+def standby(model: Model) -> int:
+    """Return how many warm GPU replicas a paired model has."""
+    return 1 if model.replicas.standby is None else model.replicas.standby
 
 
 def regions_using(platform: Platform, capacity: str) -> tuple[str, ...]:

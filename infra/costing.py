@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gke_inference.rungs import Rung
-from infra.assemble_models import form_in, standby
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs, prefill_capacity
+from infra.capacity import checked_rungs, form_in, prefill_capacity, standby
 from infra.stack import Form, Model, Platform
 from planner.coldstart import ColdStart, cold_start
 from planner.cost import Served

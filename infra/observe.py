@@ -1,8 +1,9 @@
-"""What watches the whole platform: dashboards and alerts, once a project."""
+"""What watches the whole platform: dashboards, alerts and a budget, once a project."""
 
 import pulumi
 
 from gke_inference.alerts import Alerts
+from gke_inference.budget import Budget
 from gke_inference.dashboards import Dashboards
 from infra import observed
 from infra.load import PROJECT
@@ -11,7 +12,7 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 
 
 def observe(platform: Platform, after: list[pulumi.Resource]) -> None:
-    """Make dashboards and alerts; secrets of receivers come from the stack's configuration."""
+    """Make dashboards, alerts and budget; receivers' secrets come from the configuration."""
     opts = pulumi.ResourceOptions(depends_on=after)
     dashboards = observed.dashboards_args(platform)
     if dashboards is not None:
@@ -23,5 +24,7 @@ def observe(platform: Platform, after: list[pulumi.Resource]) -> None:
         if receiver.kind in SECRET_KINDS
     }
     alerts = observed.alerts_args(platform, secrets)
-    if alerts is not None:
-        Alerts("alerts", alerts, opts)
+    made = None if alerts is None else Alerts("alerts", alerts, opts)
+    budget = observed.budget_args(platform, None if made is None else made.channels)
+    if budget is not None:
+        Budget("budget", budget, opts)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import pulumi
 
 from gke_inference.alerts import AlertsArgs, ReceiverArgs
+from gke_inference.budget import BudgetArgs
 from gke_inference.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.prices import rung_price
 from gke_inference.promql import Scope
-from infra.assemble_models import form_in
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs, prefill_capacity
+from infra.capacity import checked_rungs, form_in, prefill_capacity
 from infra.names import NAMESPACE, Names, object_name
-from infra.stack import Form, Platform, Receiver, Task
+from infra.stack import Covers, Form, Platform, Receiver, Task
 from workloads.disaggregation import ROLES
 
 
@@ -111,6 +111,39 @@ def alerts_args(platform: Platform, secrets: Mapping[str, pulumi.Input[str]]) ->
     if settings.runbooks_url is not None:
         args["runbooks_url"] = settings.runbooks_url
     return args
+
+
+def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -> BudgetArgs | None:
+    """Return the arguments of the budget, where the stack has one.
+
+    Args:
+        platform: The stack.
+        channels: Channels of the receivers of `monitoring.notify`, in their order.
+    """
+    budget = platform.budget
+    if budget is None:
+        return None
+    args = BudgetArgs(
+        alert_percents=list(budget.alert_percent),
+        billing_account=budget.billing_account,
+        billing_admins=budget.billing_admins,
+        forecast_percents=list(budget.forecast_percent),
+        monthly_usd=budget.monthly_usd,
+        project_number=str(platform.project_number),
+        title=f"{platform.prefix} {platform.environment}",
+    )
+    if budget.covers is Covers.STACK:
+        args["label"] = {"env": platform.environment}
+    if budget.topic is not None:
+        args["topic"] = budget.topic
+    if budget.notify and channels is not None:
+        order = list(platform.monitoring.notify)
+        args["channels"] = [_at(channels, order.index(name)) for name in budget.notify]
+    return args
+
+
+def _at(values: pulumi.Output[list[str]], index: int) -> pulumi.Output[str]:
+    return values.apply(lambda each: each[index])
 
 
 def _receiver(

@@ -33,6 +33,9 @@ IMAGE_SERVICES: Final = (
 )
 """APIs of a repository whose images are scanned, where the stack has one."""
 
+BUDGET_SERVICES: Final = ("billingbudgets.googleapis.com",)
+"""API of budgets, where the stack has one."""
+
 BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleapis.com")
 """APIs of builds, where the stack has them."""
 
@@ -46,6 +49,7 @@ def services_of(platform: Platform) -> tuple[str, ...]:
     return (
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
+        *(BUDGET_SERVICES if platform.budget is not None else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),

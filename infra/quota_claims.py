@@ -4,9 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gke_inference.rungs import Rung
-from infra.assemble_models import form_in, standby
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs, prefill_capacity, regions_using
+from infra.capacity import (
+    checked_rungs,
+    form_in,
+    prefill_capacity,
+    regions_using,
+    standby,
+)
 from infra.stack import Form, Model, NodePools, Platform
 from workloads.model_objects import update_steps
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
     from .alerts import Alerts, AlertsArgs, ReceiverArgs
     from .autoscaling import Autoscaling, AutoscalingArgs
+    from .budget import Budget, BudgetArgs
     from .cluster import InferenceCluster, InferenceClusterArgs
     from .cluster_settings import MaintenanceArgs, SystemPoolArgs
     from .compute_class import ComputeClass, ComputeClassArgs
@@ -44,6 +45,8 @@ __all__ = [
     "Autoscaling",
     "AutoscalingArgs",
     "BucketAccessArgs",
+    "Budget",
+    "BudgetArgs",
     "ComputeClass",
     "ComputeClassArgs",
     "Dashboards",
@@ -103,6 +106,8 @@ _HOMES = {
     "Autoscaling": "autoscaling",
     "AutoscalingArgs": "autoscaling",
     "BucketAccessArgs": "workload_identity",
+    "Budget": "budget",
+    "BudgetArgs": "budget",
     "ComputeClass": "compute_class",
     "ComputeClassArgs": "compute_class",
     "Dashboards": "dashboards",

@@ -5,6 +5,7 @@ import pulumi
 from .accelerator_pool import AcceleratorPool
 from .alerts import Alerts
 from .autoscaling import Autoscaling
+from .budget import Budget
 from .cluster import InferenceCluster
 from .compute_class import ComputeClass
 from .dashboards import Dashboards
@@ -31,6 +32,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorPool,
     Alerts,
     Autoscaling,
+    Budget,
     ComputeClass,
     Dashboards,
     EngineRepository,

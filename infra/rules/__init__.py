@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from infra.problems import Problem
+from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
@@ -29,11 +30,17 @@ _CHECKS = (
     check_images,
     check_monitoring,
     check_storage,
+    check_budget,
     check_names,
 )
 
 
 def check(platform: Platform) -> Iterator[Problem]:
     """Yield every problem between the parts of a platform, in the order of a stack file."""
+    is_sound = True
     for check_part in _CHECKS:
-        yield from check_part(platform)
+        for problem in check_part(platform):
+            is_sound = False
+            yield problem
+    if is_sound:
+        yield from check_amount(platform)

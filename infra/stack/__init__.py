@@ -1,5 +1,6 @@
 """The typed form of one stack file: what a user may write under `gke-inference:platform`."""
 
+from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
 from infra.stack.engines import (
     Engine,
@@ -41,10 +42,12 @@ from infra.stack.storage import ImageCache, Storage
 __all__ = [
     "Accelerator",
     "Attestation",
+    "Budget",
     "Canary",
     "Capacity",
     "ClusterMode",
     "ClusterSpread",
+    "Covers",
     "Day",
     "Disk",
     "Engine",

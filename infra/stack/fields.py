@@ -24,6 +24,8 @@ _CHANNEL: Final = r"^#\S+$"
 _HTTPS_URL: Final = r"^https://\S+$"
 _DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
 _BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
+_BILLING_ACCOUNT: Final = r"^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$"
+_TOPIC: Final = r"^projects/[^/]+/topics/[^/]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 
 PATTERN_WORDS: Final = {
@@ -44,6 +46,8 @@ PATTERN_WORDS: Final = {
     _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
     _DIGEST: "a digest: sha256: and 64 hexadecimal digits",
     _BRANCH: "a branch such as main",
+    _BILLING_ACCOUNT: "a billing account such as 012345-6789AB-CDEF01",
+    _TOPIC: "projects/PROJECT/topics/TOPIC",
     _SOURCE: "projects/PROJECT/locations/LOCATION/connections/CONNECTION/repositories/REPOSITORY",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
@@ -66,6 +70,8 @@ KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
 SourceRepository = Annotated[str, Field(pattern=_SOURCE)]
+BillingAccount = Annotated[str, Field(pattern=_BILLING_ACCOUNT)]
+TopicName = Annotated[str, Field(pattern=_TOPIC)]
 EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
 Channel = Annotated[str, Field(pattern=_CHANNEL)]
 HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
 from infra.stack.fields import ModelName, Name, ProjectId, RegionName, ShortName, StackModel
 from infra.stack.gateway import Gateway
@@ -36,6 +37,8 @@ class Platform(StackModel):
     allow_replace: tuple[str, ...] = ()
     """Clusters, pools, buckets and disks that may be replaced or deleted, by name; what is not
     named makes the preview fail. Take the names out again afterwards."""
+    budget: Budget | None = None
+    """What a month may cost, with alerts; none by default."""
     images: Images | None = None
     """A repository of one's own for all images; by default they come from where they are made."""
     monitoring: Monitoring = Monitoring()

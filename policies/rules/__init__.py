@@ -12,6 +12,7 @@ from policies.rules.cost import (
     cost_allocation,
     cost_labels,
     idle_accelerators,
+    production_budget,
     scrape_interval,
 )
 from policies.rules.data import (
@@ -129,4 +130,5 @@ STACK_RULES: tuple[StackRule, ...] = (
     backend_health.STACK_RULE,
     disruption_budget.STACK_RULE,
     namespace_policies.STACK_RULE,
+    production_budget.STACK_RULE,
 )

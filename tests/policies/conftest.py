@@ -84,12 +84,13 @@ def judge_stack() -> Callable[..., Any]:
         rule: StackRule,
         *resources: tuple[str, dict[str, Any]],
         seen: dict[str, Any] | None = None,
+        stack: str = "dev",
     ) -> Any:
         found = [
             sdk.PolicyResource(
                 each,
                 unknown_checking_proxy(props),
-                _named(each, "dev"),
+                _named(each, stack),
                 "it",
                 _options(),
                 None,

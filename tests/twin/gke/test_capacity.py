@@ -96,6 +96,28 @@ def test_a_pool_the_world_has_nothing_for_says_so(cluster):
     remove_pool(cluster, "l4")
 
 
+def test_a_quota_that_is_too_small_fails_a_pool_and_leads_to_the_next_rung(cluster):
+    region = "us-central1"
+    cpus = {"metric": "CPUS", "region": region, "limit": 4}
+    cluster.world(quota=[cpus, {"accelerator": "nvidia-l4", "region": region, "chips": 1}])
+    write_pool(cluster, "cpus", nodeCount=1, nodeConfig={"machineType": "e2-standard-4"})
+    cluster.apply(compute_class("short", L4, {**L4, "spot": True}), workload("short", 2))
+    error = cluster.until(lambda: status(cluster, "cpus").get("error"), "an error")
+    assert error == (
+        "GCE_QUOTA_EXCEEDED: Quota 'CPUS' exceeded.  Limit: 4.0 in region us-central1."
+    )
+    cluster.until(lambda: len(cluster.running("short")) == 2, "both replicas")
+    assert rungs(cluster.nodes_of("short")) == ["0", "1"]
+    told = [
+        event["message"] for event in cluster.ctx.events.read() if event["kind"] == "rung.quota"
+    ]
+    assert "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region us-central1." in told
+    cluster.world()
+    cluster.until(lambda: status(cluster, "cpus").get("ready") == 2, "nodes once there is quota")
+    remove_pool(cluster, "cpus")
+    cluster.remove("short")
+
+
 def test_a_stock_out_leads_to_the_next_rung(cluster):
     reservation = {"affinity": "Specific", "specific": [{"name": "r", "zones": ["us-central1-a"]}]}
     line = {"zone": "*", "accelerator": "nvidia-l4", "provisioning": "reservation"}

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 import gke_inference
-from gke_inference import ModelBucket, ModelDisk, Network, NodeImageCache, WorkloadIdentity
+from gke_inference import (
+    Budget,
+    ModelBucket,
+    ModelDisk,
+    Network,
+    NodeImageCache,
+    WorkloadIdentity,
+)
 from twin.cloud.validate import validate_inputs
 
 CLUSTER: dict[str, Any] = {
@@ -94,6 +101,19 @@ def test_a_queued_pool_sends_what_the_provider_takes(recorder):
 
 
 OTHERS: list[tuple[Any, dict[str, Any]]] = [
+    (
+        Budget,
+        {
+            "billing_account": "01A2B3-4C5D6E-7F8A9B",
+            "billing_admins": False,
+            "channels": ["projects/p/notificationChannels/1"],
+            "label": {"env": "prod"},
+            "monthly_usd": 100,
+            "project_number": "1",
+            "title": "acme prod",
+            "topic": "projects/p/topics/bills",
+        },
+    ),
     (Network, {"network_name": "acme", "regions": {"us-central1": RANGES}, "mtu": 8896}),
     (
         ModelBucket,

@@ -1,0 +1,61 @@
+"""Rules about the budget: it is not below the least cost, and who is told can be told."""
+
+from collections.abc import Iterator
+
+from infra.costing import served
+from infra.problems import Problem, join, suggest
+from infra.stack import Budget, Platform, ReceiverKind
+from planner.cost import HOURS_PER_MONTH, bill
+
+
+def check_budget(platform: Platform) -> Iterator[Problem]:
+    """Yield what is wrong with the budget of a platform."""
+    budget = platform.budget
+    if budget is None:
+        return
+    yield from _check_notify(platform, budget)
+    for field in ("alert_percent", "forecast_percent"):
+        shares: tuple[int, ...] = getattr(budget, field)
+        if len(set(shares)) != len(shares):
+            listed = ", ".join(map(str, shares))
+            yield Problem(join("budget", field), f"must name a share once, got {listed}")
+    if not budget.billing_admins and not budget.notify and budget.topic is None:
+        message = "must be true, or notify or topic be given: nobody would be told, got false"
+        yield Problem(join("budget", "billing_admins"), message)
+
+
+def _check_notify(platform: Platform, budget: Budget) -> Iterator[Problem]:
+    receivers = platform.monitoring.notify
+    for at, name in enumerate(budget.notify):
+        where = join("budget", "notify", at)
+        if name not in receivers:
+            known = ", ".join(receivers) or "none"
+            message = f"must be a receiver of 'monitoring.notify' ({known}), got {name!r}"
+            yield Problem(where, f"{message}{suggest(name, receivers)}")
+        elif receivers[name].kind is not ReceiverKind.EMAIL:
+            kind = receivers[name].kind.value
+            yield Problem(where, f"must be of kind email, as budgets mail only, got {kind}")
+    for name in sorted({name for name in budget.notify if budget.notify.count(name) > 1}):
+        yield Problem(join("budget", "notify"), f"must name a receiver once, got {name!r} twice")
+
+
+def check_amount(platform: Platform) -> Iterator[Problem]:
+    """Yield a budget that every month would exceed, and so nobody would look at.
+
+    Args:
+        platform: A stack without any other fault, as its costs are reckoned.
+    """
+    budget = platform.budget
+    if budget is None:
+        return
+    listed = bill(served(platform)).total("minimum") * HOURS_PER_MONTH
+    least = listed * (100 - budget.discount_percent) / 100
+    if budget.monthly_usd < least:
+        what = f"{least:,.0f}, what the models cost a month at minimum"
+        discount = (
+            f" with {budget.discount_percent} % off list prices"
+            if budget.discount_percent
+            else " at list prices ('discount_percent' lowers them)"
+        )
+        message = f"must be at least {what}{discount}, got {budget.monthly_usd}"
+        yield Problem(join("budget", "monthly_usd"), message)
