@@ -12,6 +12,7 @@ from rich.table import Table
 from infra.costing import served
 from infra.load import read
 from infra.problems import StackError
+from infra.stack import Budget
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost import Traffic, UnitCost
@@ -117,6 +118,21 @@ def _print_sums(found: Bill) -> None:
         console.print(f"expected an hour by {key}: {', '.join(parts)}")
 
 
+def of_budget(budget: Budget, found: Bill) -> str:
+    """Return the line that says how much of a budget the models of a stack take."""
+    paid = (100 - budget.discount_percent) / 100
+    shares = [
+        f"{found.total(field) * HOURS_PER_MONTH * paid / budget.monthly_usd:.0%} {word}"
+        for field, word in (
+            ("minimum", "at minimum"),
+            ("expected", "expected"),
+            ("maximum", "at most"),
+        )
+    ]
+    less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
+    return f"budget: ${budget.monthly_usd:,} a month; the models take {', '.join(shares)}{less}"
+
+
 def cost(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
     mean_share: Annotated[
@@ -150,10 +166,14 @@ def cost(
     running = _running(stack) if now else None
     today = date.today()
     if as_json:
-        print(json.dumps(_as_json(found, costs, running, today), indent=1))
+        budget = None if platform.budget is None else platform.budget.monthly_usd
+        report = _as_json(found, costs, running, today)
+        print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
         return
     console.print(_table(found))
     _print_sums(found)
+    if platform.budget is not None:
+        console.print(of_budget(platform.budget, found))
     print_unit_costs(costs, traffic)
     if now:
         console.print(

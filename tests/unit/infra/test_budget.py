@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from infra.costing import served
 from infra.load import parse, read
 from infra.observed import budget_args
 from infra.problems import StackError
 from infra.program import deploy
 from infra.project import services_of
 from infra.stack import Platform
+from planner.cost import bill
+from scripts.cost import of_budget
 from tests.unit.infra.broken_stacks import edited
 from tests.unit.infra.conftest import CloudRecorder
 
@@ -68,3 +71,13 @@ def test_a_discount_lowers_the_least_budget(discount: int) -> None:
     least = int(str(refused.value).split("at least ")[1].split(", ")[0].replace(",", ""))
     platform(monthly_usd=least + 1, discount_percent=discount)
     assert (f"with {discount} % off list prices" in str(refused.value)) == bool(discount)
+
+
+def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
+    stack = platform(monthly_usd=2_000_000, discount_percent=50)
+    found = bill(served(stack))
+    assert stack.budget is not None
+    share = found.total("minimum") * 730 / 2 / 2_000_000
+    said = of_budget(stack.budget, found)
+    assert said.startswith(f"budget: $2,000,000 a month; the models take {share:.0%} at minimum, ")
+    assert said.endswith("50 % off list prices")
