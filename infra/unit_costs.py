@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gke_inference.rungs import Rung
 from infra.canary import with_canaries
 from infra.stack import Model, Platform, Task
-from planner.architectures import find
+from planner.architectures import find_model
 from planner.cost import Bill, Line
 from planner.plan import Estimate
 from planner.unit_cost import (
@@ -74,7 +74,7 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
 
 def _speed(name: str, model: Model, rung: Rung, traffic: Traffic) -> Speed:
     unit = THOUSAND_PICTURES if model.task is Task.IMAGE else MILLION_TOKENS
-    architecture = find(model.weights) or find(name)
+    architecture = find_model(model.weights, name)
     if architecture is None:
         return Speed(unit, None, f"the architecture of {model.weights} is not known")
     if (architecture.kind == "diffusion") != (model.task is Task.IMAGE):

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.parameters import counted, head_size, number
 from planner.tables import table
 
 KINDS = ("dense", "moe", "embedding", "diffusion")
@@ -53,6 +54,8 @@ class Architecture:
     """Diffusion: parameters that every step passes through."""
     steps: int = 0
     """Diffusion: steps of an image by default."""
+    narrow_encoder_billion: float = 0.0
+    """Diffusion: parameters of the text encoder that the server of pictures keeps in 8 bits."""
     passes: int = 1
     """Diffusion: passes of a step, 2 with guidance."""
     latent_tokens: int = 0
@@ -79,6 +82,17 @@ def find(name: str) -> Architecture | None:
     """
     lowered = name.rstrip("/").lower()
     return next((entry for pattern, entry in _entries() if pattern.search(lowered)), None)
+
+
+def find_model(weights: str, name: str) -> Architecture | None:
+    """Return the architecture of a stack's model: by its files' name, or else by its own.
+
+    Args:
+        weights: path of its files, or their `gs://` address, whose bucket is not looked at.
+        name: what the stack calls it.
+    """
+    path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
+    return find(path) or find(name)
 
 
 @cache
@@ -109,36 +123,31 @@ def of_config(file: Path, parameters_billion: float | None = None) -> Architectu
     try:
         heads = int(text["num_attention_heads"])
         hidden, layers = int(text["hidden_size"]), int(text["num_hidden_layers"])
-        head_dim = int(text.get("head_dim") or hidden // heads)
-        experts = int(_first(text, "num_local_experts", "n_routed_experts", "num_experts"))
-        made = Architecture(
+        experts = number(text, "num_local_experts", "n_routed_experts", "num_experts")
+        found = counted(text)
+        total = round(parameters_billion or found.total, 3)
+        return Architecture(
             name=file.parent.name or "model",
             kind="moe" if experts > 1 else "dense",
-            parameters_billion=parameters_billion or 1.0,
+            parameters_billion=total,
+            active_billion=round(total * found.active / found.total, 3) if experts > 1 else 0.0,
             source=str(file),
             layers=layers,
             hidden=hidden,
-            ffn=int(
-                _first(text, *(("moe_intermediate_size",) if experts else ()), "intermediate_size")
-            ),
+            ffn=number(text, *(("moe_intermediate_size",) if experts else ()), "intermediate_size"),
             heads=heads,
             kv_heads=int(text.get("num_key_value_heads") or heads),
-            head_dim=head_dim,
+            head_dim=head_size(text),
             vocab=int(text["vocab_size"]),
             context=int(text["max_position_embeddings"]),
             bits=_bits(config, text),
             experts=experts,
-            active_experts=int(_first(text, "num_experts_per_tok")),
+            active_experts=number(text, "num_experts_per_tok"),
             window=_window(text, layers),
             mla=_mla(text),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: must have the sizes of a language model: {error}") from None
-    return _with_parameters(made, text, parameters_billion)
-
-
-def _first(config: Mapping[str, Any], *names: str) -> Any:
-    return next((config[name] for name in names if config.get(name)), 0)
 
 
 def _bits(config: Mapping[str, Any], text: Mapping[str, Any]) -> int:
@@ -165,26 +174,3 @@ def _mla(text: Mapping[str, Any]) -> tuple[int, ...]:
     if not text.get("kv_lora_rank"):
         return ()
     return (int(text["kv_lora_rank"]), int(text.get("qk_rope_head_dim", 64)))
-
-
-def _with_parameters(
-    made: Architecture, text: Mapping[str, Any], given: float | None
-) -> Architecture:
-    """Return the architecture with its parameters: as given, or the sum of its matrices."""
-    tables = made.vocab * made.hidden * (1 if text.get("tie_word_embeddings") else 2)
-    if made.mla:
-        rank, rotary = made.mla
-        queries = int(text.get("q_lora_rank") or made.hidden)
-        inner = made.heads * (made.head_dim + rotary)
-        attention = made.hidden * (queries + rank + rotary) + queries * inner + 3 * rank * inner
-    else:
-        attention = made.hidden * made.head_dim * 2 * (made.heads + made.kv_heads)
-    one = 3 * made.hidden * made.ffn
-    shared = int(text.get("n_shared_experts") or 0)
-    count, active = max(1, made.experts) + shared, max(1, made.active_experts) + shared
-    total = tables + made.layers * (attention + count * one)
-    through = tables + made.layers * (attention + active * one)
-    share = through / total
-    billions = given or total / 1e9
-    made = replace(made, parameters_billion=round(billions, 3))
-    return replace(made, active_billion=round(billions * share, 3)) if made.experts > 1 else made

@@ -3,6 +3,8 @@
 import numpy as np
 
 from planner.correction import correction
+from planner.forms import Candidate
+from planner.memory import STEP_TOKENS, UTILISATION, device_gib, kv_copies, kv_token_bytes
 from planner.operate import BATCHES, curves
 from planner.plan import Choice, Question, sequences, traits_of, work_of
 from planner.steady import Step, step
@@ -25,9 +27,28 @@ def _memory(question: Question, choice: Choice) -> list[str]:
     return [
         f"replica: {one.form.label}, {one.form.machine_type}, {one.form.parallelism}, "
         f"{one.form.bits} bit weights",
-        *one.room.lines,
+        *_room(one, question.longest),
         f"left for the KV cache: {one.room.usable:.1f} - {one.room.weights:.1f} - "
-        f"{one.room.reserve:.1f} = {one.room.left:.1f} GB a copy, {held:.0f} sequences",
+        f"{one.room.reserve:.1f} = {one.room.left:.1f} GiB a device, {held:.0f} sequences a copy",
+    ]
+
+
+def _room(one: Candidate, context: int) -> list[str]:
+    form, shape = one.form, one.shape
+    devices = form.devices * form.stages
+    copies = kv_copies(shape, form.devices)
+    window = shape.window
+    return [
+        f"memory of a device: {device_gib(form.word):g} GiB x {UTILISATION:.0%} = "
+        f"{one.room.usable:.1f} GiB",
+        f"weights: {shape.parameters_billion:g} billion x {shape.bits} bit / 8 / {devices} "
+        f"devices = {one.room.weights:.1f} GiB",
+        f"runtime and activations of {STEP_TOKENS} tokens x {shape.hidden}: "
+        f"{one.room.reserve:.1f} GiB",
+        f"KV cache of a token: {kv_token_bytes(shape)} B over {shape.layers} layers"
+        + (f", {copies:g} times" if copies > 1 else "")
+        + (f"; {window[1]} layers keep {window[0]} tokens at most" if window else ""),
+        f"KV cache of {context} tokens: {one.room.context:.2f} GiB a device",
     ]
 
 

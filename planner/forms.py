@@ -6,9 +6,11 @@ from functools import cache
 
 from gke_inference.accelerators import accelerator as offered
 from gke_inference.accelerators import accelerator_names
+from gke_inference.engines import Abilities
+from gke_inference.engines import engine as engine_facts
 from planner.architectures import Architecture
 from planner.chips import Accelerator, accelerator
-from planner.replica_memory import Room, room
+from planner.memory import Loaded, Room, room
 from planner.shapes import ModelShape, shape
 
 MOST_CHIPS = 32
@@ -48,6 +50,11 @@ class Form:
         return self.count * self.hosts
 
     @property
+    def devices(self) -> int:
+        """Devices that one copy of a layer is split over, as the engine counts."""
+        return self.tensor * self.chip.devices_per_chip
+
+    @property
     def label(self) -> str:
         """Such as `tpu-v6e 2x4` or `nvidia-l4 x4`."""
         if self.topology:
@@ -57,7 +64,7 @@ class Form:
     @property
     def parallelism(self) -> str:
         """Such as `TP8`, `TP8 PP2` or `TP2 DP4`."""
-        parts = [f"TP{self.tensor * self.chip.devices_per_chip}"]
+        parts = [f"TP{self.devices}"]
         parts += [f"PP{self.stages}"] if self.stages > 1 else []
         parts += [f"DP{self.copies}"] if self.copies > 1 else []
         return " ".join(parts)
@@ -79,11 +86,16 @@ class Candidate:
     shape: ModelShape
     """At the form's precision."""
     room: Room
-    """Of one copy."""
+    """Of one device."""
 
 
 def candidates(
-    model: Architecture, *, context: int, words: tuple[str, ...] = (), bits: tuple[int, ...] = ()
+    model: Architecture,
+    *,
+    context: int,
+    words: tuple[str, ...] = (),
+    bits: tuple[int, ...] = (),
+    engine: str = "vllm",
 ) -> tuple[list[Candidate], list[Refused]]:
     """Return the forms that hold a model, and those that do not with the reason.
 
@@ -91,40 +103,41 @@ def candidates(
         model: a model of text.
         context: longest sequence, in tokens.
         words: accelerators to look at; empty: all.
-        bits: precisions to look at; empty: the checkpoint's, and 8 where the hardware computes it.
+        bits: precisions to look at; empty: the checkpoint's, and 8 where hardware and engine
+            compute it.
+        engine: in the user's word; several copies in a replica are looked at where it can.
     """
     held: list[Candidate] = []
     refused: list[Refused] = []
+    facts = engine_facts(engine)
     for form in _forms(words or accelerator_names()):
-        for width in bits or _precisions(model, form.chip):
+        able = facts.abilities(form.chip.kind, form.word)
+        if able is None or not _can_split(able, form):
+            continue
+        for width in bits or _precisions(model, form.chip, able):
             made = replace(form, bits=width)
             served = replace(shape(model), bits=width)
-            reason = _indivisible(model, made)
-            one = room(
-                model, served, made.chip, tensor=made.tensor, stages=made.stages, context=context
-            )
-            reason = reason or one.problem
-            if reason is None:
+            load = Loaded(served.parameters_billion, width, context, served)
+            one = room(load, made.word, tensor=made.devices, stages=made.stages)
+            if one.problem is None:
                 held.append(Candidate(made, served, one))
             elif made.copies == 1:
-                refused.append(Refused(made, reason))
+                refused.append(Refused(made, one.problem))
     return held, refused
 
 
-def _precisions(model: Architecture, chip: Accelerator) -> tuple[int, ...]:
+def _can_split(able: Abilities, form: Form) -> bool:
+    """Return whether an engine can be split so on the form's hardware."""
+    return (form.hosts == 1 or able.multi_host) and (form.copies == 1 or able.data_parallel)
+
+
+def _precisions(model: Architecture, chip: Accelerator, able: Abilities) -> tuple[int, ...]:
     found = [model.bits]
-    if model.bits > 8 and _EIGHT_BITS.get(chip.name, True) and chip.kind != "cpu":
+    if model.bits > 8 and _EIGHT_BITS.get(chip.name, True) and "fp8" in able.quantization:
         found.append(8)
     if model.bits > 4 and chip.name in _FOUR_BITS:
         found.append(4)
     return tuple(found)
-
-
-def _indivisible(model: Architecture, form: Form) -> str | None:
-    devices = form.tensor * form.chip.devices_per_chip
-    if model.heads % devices:
-        return f"has {model.heads} attention heads, which {devices} devices cannot share evenly"
-    return None
 
 
 @cache

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.correction import Z80, Correction, Traits
-from planner.steady import STEP_TOKENS, Array, Work, most_kept_busy, step
+from planner.memory import STEP_TOKENS
+from planner.steady import Array, Work, most_kept_busy, step
 
 BATCHES: Array = np.unique(np.round(2.0 ** np.arange(0, 10.01, 0.25))).astype(np.float64)
 _TAIL95 = 1.645

@@ -2,25 +2,29 @@
 
 A picture takes the operations of its denoising steps, at the part of peak that published pictures
 of the same accelerator reached: those of the same model where there are any, or else the middle of
-what others reached, with a wider interval. Encoding the prompt and decoding the picture are in the
-published times. One chip holds a whole model; replicas are chips.
+what others reached, with a wider interval. What a published time leaves out is added (`left_out`
+in data/pictures.yaml). One chip holds a whole model; replicas are chips.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
+from typing import Any
 
 from gke_inference.accelerators import PROVISIONING, accelerator_names, regions_of
 from gke_inference.accelerators import accelerator as offered
 from gke_inference.prices import price
 from planner.architectures import Architecture, find
-from planner.chips import RUNTIME_MEMORY_GB, accelerator
+from planner.chips import accelerator
+from planner.image_memory import check_copies_fit, served_gib
 from planner.tables import table
 
 MEASURED_SPREAD = 1.15
 """Where the model was measured on the accelerator: between submissions of one round of MLPerf."""
 _UTILISATION = 0.7
+MOST_RATE = 1e6
+"""Pictures a second that are planned for at most: more than all chips of a region draw."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,36 @@ def spread() -> float:
     return math.exp(every[int(0.8 * (len(every) - 1))])
 
 
+def measured(model: str, word: str) -> dict[str, Any] | None:
+    """Return the published pictures of a model on an accelerator; None where there are none."""
+    rows: list[dict[str, Any]] = table("pictures")["measured"]
+    return next((r for r in rows if r["model"] == model and r["accelerator"] == word), None)
+
+
+def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: float = 1.0) -> float:
+    """Return what a thousand pictures cost.
+
+    Args:
+        seconds: of one picture on one chip.
+        usd_per_chip_hour: of one chip with its host.
+        utilisation: share of the paid time in which a chip draws, above 0 and at most 1.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+    if seconds <= 0 or usd_per_chip_hour < 0:
+        raise ValueError(f"seconds and price must be positive, got {seconds}, {usd_per_chip_hour}")
+    if not 0 < utilisation <= 1:
+        raise ValueError(f"utilisation: must be above 0 and at most 1, got {utilisation}")
+    return 1000 * seconds / 3600 * usd_per_chip_hour / utilisation
+
+
 def seconds_of(model: Architecture, word: str, steps: int) -> tuple[float, float, str]:
     """Return the seconds of one picture on one chip, the factor of doubt, and the source."""
-    for row in table("pictures")["measured"]:
-        if row["model"] == model.name and row["accelerator"] == word:
-            seconds = steps / row["steps"] / row["per_second"]
-            return seconds, MEASURED_SPREAD, str(row["source"])
+    row = measured(model.name, word)
+    if row is not None:
+        seconds = steps / row["steps"] / row["per_second"] + row.get("left_out_seconds", 0.0)
+        return seconds, MEASURED_SPREAD, str(row["source"])
     others = reached(word, without=model.name) or reached("", without=model.name)
     part = geometric_mean(others)
     peak = accelerator(offered(word).gke_type).bf16_tflops * 1e12
@@ -106,13 +134,13 @@ def picture_choices(
     Raises:
         ValueError: it is no model of pictures, or the rate is not positive.
     """
-    if model.kind != "diffusion" or rate <= 0:
-        raise ValueError(f"must be a model of pictures, and a rate, got {model.name}, {rate}")
+    if model.kind != "diffusion":
+        raise ValueError(f"model: must be a model of pictures, got {model.name}")
+    if not 0 < rate <= MOST_RATE:
+        raise ValueError(f"rate: must be above 0 to {MOST_RATE:g}, got {rate:g}")
     found: list[PictureChoice] = []
     for word in accelerator_names():
-        chip = accelerator(offered(word).gke_type)
-        needed = model.parameters_billion * model.bits / 8 + RUNTIME_MEMORY_GB[chip.kind]
-        if needed > chip.memory_gb:
+        if check_copies_fit(word, served_gib(model)) is not None:
             continue
         for region in regions_of(word):
             if not regions or region in regions:
@@ -134,7 +162,7 @@ def _bought(
             continue
         each = listed.usd_per_hour / smallest.chips
         chips = math.ceil(rate * seconds / _UTILISATION / smallest.chips) * smallest.chips
-        thousand = each * chips / (rate * 3.6)
+        thousand = usd_per_thousand(1 / rate, each * chips)
         found.append(
             PictureChoice(
                 word,

@@ -14,11 +14,12 @@ from planner.architectures import Architecture
 from planner.coldstart import ColdStart, cold_start
 from planner.correction import Traits, correction, gather, traits
 from planner.forms import Candidate, Refused, candidates
+from planner.memory import kv_cache_gib
 from planner.operate import Operation, curves, operate
-from planner.replica_memory import kv_bytes
-from planner.steady import Work, kv_copies, stack, work
+from planner.steady import Work, stack, work
 
-_NOT_FOR_SERVING = ("calendar",)
+FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
+"""Ways to buy that suit a server: a calendar reservation ends on a day."""
 _BITS = (4, 8, 16, 32)
 
 
@@ -58,16 +59,15 @@ class Question:
         Raises:
             ValueError: a number is out of range.
         """
-        if not math.isfinite(self.rate):
-            raise ValueError(f"rate: must be a number, got {self.rate}")
         if unknown := sorted(set(self.bits) - set(_BITS)):
-            raise ValueError(f"bits: must be of {', '.join(map(str, _BITS))}, got {unknown[0]}")
+            raise ValueError(f"bits: must be one of {', '.join(map(str, _BITS))}, got {unknown[0]}")
         if self.context < 0:
             raise ValueError(f"context: must be 0 or more, got {self.context}")
         positive = ("rate", "given", "made", "ttft_p95_ms", "tpot_p95_ms")
         for field in positive:
-            if getattr(self, field) <= 0:
-                raise ValueError(f"{field}: must be above 0, got {getattr(self, field)}")
+            value = getattr(self, field)
+            if not 0 < value < math.inf:
+                raise ValueError(f"{field}: must be a number above 0, got {value:g}")
         if not 0 <= self.prefix_share < 1:
             raise ValueError(f"prefix_share: must be 0 to below 1, got {self.prefix_share}")
         if not 0 < self.utilisation <= 1:
@@ -150,6 +150,7 @@ def plan(question: Question) -> Plan:
         context=question.longest,
         words=question.accelerators,
         bits=question.bits,
+        engine=question.engine,
     )
     if not held:
         raise ValueError(f"model: must fit on some hardware; {refused[0].form.label}: "
@@ -173,7 +174,6 @@ def work_of(question: Question, one: Candidate) -> Work:
         given=question.given,
         made=question.made,
         prefix_share=question.prefix_share,
-        window=question.model.window,
     )
 
 
@@ -201,9 +201,8 @@ def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
 def sequences(question: Question, one: Candidate) -> float:
     """Return how many sequences of the load the KV cache of a copy holds."""
     length = question.given + question.made / 2
-    copies = kv_copies(one.shape, one.form.tensor)
-    each = kv_bytes(one.shape, length, 16, question.model.window) * copies
-    return one.room.left * 1e9 / each
+    form = one.form
+    return one.room.left / kv_cache_gib(length, one.shape, tensor=form.devices, stages=form.stages)
 
 
 def operation(question: Question, held: Sequence[Candidate]) -> Operation:
@@ -226,12 +225,7 @@ def operation(question: Question, held: Sequence[Candidate]) -> Operation:
 
 @cache
 def _offered(word: str) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (region, way)
-        for region in regions_of(word)
-        for way in PROVISIONING
-        if way not in _NOT_FOR_SERVING
-    )
+    return tuple((region, way) for region in regions_of(word) for way in FOR_SERVING)
 
 
 def _offers(word: str, question: Question) -> list[tuple[str, str]]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from planner.architectures import find
 from planner.chips import ACCELERATORS, RUNTIME_MEMORY_GB, accelerator
+from planner.memory import kv_copies, kv_token_bytes
 from planner.shapes import ModelShape, shape_of
-from planner.steady import Work, kv_copies, most_kept_busy, work
+from planner.steady import Work, most_kept_busy, work
 from planner.tables import DATA
 
 MOST_SEQUENCES = 1024
@@ -101,7 +101,7 @@ def sequences_of(row: Mapping[str, str], shape: ModelShape, chips: int, kv_bits:
     chip = accelerator(row["accelerator"])
     reach = float(row["input_tokens"]) + float(row["output_tokens"]) / 2
     memory = (chip.memory_gb * 0.92 - RUNTIME_MEMORY_GB[chip.kind]) * chips
-    tokens = (memory - shape.weights_gb) * 1e9 / shape.kv_bytes_per_token(kv_bits)
+    tokens = (memory - shape.weights_gb) * 1e9 / kv_token_bytes(shape, kv_bits)
     # a published server held what the memory model says it could not: nothing is known of the room
     room = min(tokens / reach, MOST_SEQUENCES) if tokens > reach else MOST_SEQUENCES
     asked = _UNIT.match(row["load"])
@@ -128,7 +128,6 @@ def _quantities(row: Mapping[str, str]) -> list[Point]:
         return []
     chips, replicas = group(shape, row)
     kv_bits = kv_bits_of(row, shape)
-    known = find(_name(row))
     groups = chips if "EP" in row["parallelism"] and "D" in row["parallelism"] else 1
     one = work(
         shape,
@@ -137,7 +136,6 @@ def _quantities(row: Mapping[str, str]) -> list[Point]:
         kv_bits=kv_bits,
         given=given,
         made=made,
-        window=known.window if known else (),
         groups=groups,
     )
     count = min(sequences_of(row, shape, chips, kv_bits), float(most_kept_busy(one)[0]))

@@ -11,6 +11,7 @@ from planner.chips import (
     Efficiency,
     efficiency_of,
 )
+from planner.memory import kv_token_bytes
 from planner.shapes import ModelShape
 
 
@@ -92,7 +93,7 @@ class CostModel:
         if load.distinct_tokens is not None and load.distinct_tokens < context:
             again = context - load.distinct_tokens
             context = load.distinct_tokens + SHARED_READ_COST * again
-        return weights + context * self.model.kv_bytes_per_token(self.kv_bits)
+        return weights + context * kv_token_bytes(self.model, self.kv_bits)
 
     def _peak_flops(self) -> float:
         chip = self.accelerator

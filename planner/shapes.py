@@ -43,6 +43,10 @@ class ModelShape:
     """Width of all query heads of a layer together, as attention computes; 0: as `width`."""
     looked_up_billion: float = 0.0
     """Parameters of tables that a token takes a row of and nobody reads whole."""
+    heads: int = 0
+    """Attention heads; 0: not known."""
+    window: tuple[int, ...] = ()
+    """Tokens, layers: so many layers attend to so many tokens at most."""
 
     @property
     def weights_gb(self) -> float:
@@ -58,10 +62,6 @@ class ModelShape:
     def hidden(self) -> int:
         """Size of the hidden state."""
         return self.width or self.kv_heads * self.head_dim * 4
-
-    def kv_bytes_per_token(self, kv_bits: int) -> int:
-        """Return the bytes one token takes in the KV cache, over all layers."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * kv_bits // 8
 
 
 def shape(model: Architecture) -> ModelShape:
@@ -92,6 +92,8 @@ def shape(model: Architecture) -> ModelShape:
         width=model.hidden,
         query_width=queries,
         looked_up_billion=model.looked_up_billion,
+        heads=model.heads,
+        window=model.window,
     )
 
 

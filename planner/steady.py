@@ -19,12 +19,11 @@ from planner.chips import (
     NETWORK_LATENCY_SECONDS,
     Accelerator,
 )
+from planner.memory import STEP_TOKENS, kv_copies, kv_token_bytes
 from planner.shapes import ModelShape
 
 Array = NDArray[np.float64]
 
-STEP_TOKENS = 8192
-"""Most tokens of a step, as vLLM's `--max-num-batched-tokens` on large accelerators."""
 _PREFILL, _DECODE = 0.5, 0.65
 _OVERHEAD = 0.003
 _MIXTURE = {"gpu": 2.5, "tpu": 3.0, "cpu": 2.5}
@@ -110,7 +109,6 @@ def work(
     given: float,
     made: float,
     prefix_share: float = 0.0,
-    window: tuple[int, ...] = (),
     groups: int = 1,
 ) -> Work:
     """Return the work of one candidate.
@@ -124,11 +122,11 @@ def work(
         given: tokens of a prompt.
         made: tokens of an answer.
         prefix_share: part of the prompt that is in the prefix cache.
-        window: tokens and layers of windowed attention.
         groups: attention groups of an expert-parallel replica; each keeps its own KV cache, so
             that nothing is copied.
     """
-    copies = kv_copies(shape, tensor, groups)
+    copies = kv_copies(shape, tensor / groups)
+    window = shape.window
     windowed = min(1.0, window[1] / shape.layers) if window else 0.0
     values = (
         shape.active_billion,
@@ -136,7 +134,7 @@ def work(
         shape.layers,
         shape.hidden,
         shape.query_width or shape.hidden,
-        shape.kv_bytes_per_token(kv_bits) * copies,
+        kv_token_bytes(shape, kv_bits) * copies,
         window[0] if window else 1e12,
         windowed,
         shape.bits,
@@ -152,11 +150,6 @@ def work(
         made,
     )
     return Work(*(np.array([float(value)]) for value in values))
-
-
-def kv_copies(shape: ModelShape, tensor: int, groups: int = 1) -> float:
-    """Return on how many chips each KV head is: as many as chips outnumber heads."""
-    return max(1.0, tensor / groups / shape.kv_heads)
 
 
 def peak_flops(chip: Accelerator, bits: int) -> float:

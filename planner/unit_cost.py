@@ -13,16 +13,16 @@ from gke_inference.accelerators import accelerator as offered
 from gke_inference.rungs import Rung
 from planner.architectures import Architecture
 from planner.forms import Candidate, Form
+from planner.images import REFERENCE_PIXELS
+from planner.memory import Loaded, room, split
 from planner.pictures import seconds_of
 from planner.plan import Estimate, Question, operation
-from planner.replica_memory import room
 from planner.shapes import shape
 
 MILLION_TOKENS = "million output tokens"
 THOUSAND_PICTURES = "thousand pictures"
 SIZES = {MILLION_TOKENS: 1e6, THOUSAND_PICTURES: 1e3}
 """How many tokens or pictures a unit has."""
-_REFERENCE_PIXELS = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
         return Speed(MILLION_TOKENS, None, str(error))
     one = _candidate(asked, rung)
     if (problem := one.room.problem) is not None:
-        return Speed(MILLION_TOKENS, None, f"by the planner's memory it {problem}")
+        return Speed(MILLION_TOKENS, None, f"it {problem}")
     found = operation(question, [one])
     promise = (
         f"{question.ttft_p95_ms:g} ms to the first token and {question.tpot_p95_ms:g} ms between "
@@ -192,9 +192,7 @@ def _question(asked: Asked, traffic: Traffic) -> Question:
 def _candidate(asked: Asked, rung: Rung) -> Candidate:
     """Return the replica that a rung is, with the model as the stack serves it."""
     per_chip = offered(rung.accelerator).devices_per_chip
-    stages = 1 if rung.kind == "tpu" else rung.hosts
-    devices = rung.devices // stages
-    tensor = asked.tensor or devices
+    tensor, stages = split(rung, asked.tensor)
     form = Form(
         rung.accelerator,
         rung.machine_type,
@@ -203,7 +201,7 @@ def _candidate(asked: Asked, rung: Rung) -> Candidate:
         rung.topology,
         max(1, tensor // per_chip),
         stages,
-        devices // tensor,
+        rung.devices // stages // tensor,
         asked.bits,
     )
     known = shape(asked.architecture)
@@ -214,14 +212,9 @@ def _candidate(asked: Asked, rung: Rung) -> Candidate:
         parameters_billion=asked.parameters_billion,
         active_billion=known.active_billion * scale,
     )
-    held = room(
-        asked.architecture,
-        served,
-        form.chip,
-        tensor=form.tensor,
-        stages=stages,
-        context=min(asked.context, asked.architecture.context or asked.context),
-    )
+    context = min(asked.context, asked.architecture.context or asked.context)
+    load = Loaded(asked.parameters_billion, asked.bits, context, served)
+    held = room(load, rung.accelerator, tensor=tensor, stages=stages)
     return Candidate(form, served, held)
 
 
@@ -239,7 +232,7 @@ def picture_speed(
     taken = steps or architecture.steps
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
     pixels = math.prod(int(side) for side in size.split("x"))
-    rate = rung.chips / (seconds * pixels / _REFERENCE_PIXELS)
+    rate = rung.chips / (seconds * pixels / REFERENCE_PIXELS)
     return Speed(
         THOUSAND_PICTURES,
         Estimate(rate, rate / doubt, rate * doubt),

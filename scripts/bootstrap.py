@@ -9,6 +9,7 @@ from infra.problems import StackError
 from scripts.bootstrap_cloud import CloudError
 from scripts.bootstrap_project import Ci, Settings, SettingsError
 from scripts.console import CommandError
+from scripts.words import check_region
 
 
 def bootstrap(
@@ -41,8 +42,11 @@ def settings_of(stack: str, ci: str | None, location: str | None) -> Settings:
     Raises:
         StackError: There is no such stack, or it cannot be used.
         SettingsError: `ci` says something that is no repository.
+        CommandError: the location is no region.
     """
     platform = read(stack)
+    if location is not None:
+        check_region("--location", location)
     return Settings(
         stack=platform.environment,
         project=platform.project,

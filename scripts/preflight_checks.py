@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gke_inference.accelerators import accelerator
 from gke_inference.rungs import Rung
 from infra.capacity import checked_rungs
+from infra.fitting import loaded_model
 from infra.stack import Engine, Model, Platform
-from planner.architectures import Architecture, find
-from planner.memory import check_copies_fit, copy_gib, weights_gib
-from planner.room import Layers, Room, room
-from workloads.kernels.shapes import GENERATIONS, HBM_GIB, AttentionShape
+from planner.architectures import Architecture, find_model
+from planner.image_memory import check_copies_fit, copy_gib
+from planner.memory import Room, room, split, weights_gib
+from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
 _FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
@@ -57,78 +57,48 @@ def lines(platform: Platform) -> Iterator[Line]:
 
 def line(name: str, model: Model, rung: Rung) -> Line:
     """Return what is checked of a model on a rung; the kernel's check says what to compile."""
-    architecture = find(model.weights) or find(name)
-    tensor, _ = split(model, rung)
+    architecture = find_model(model.weights, name)
+    tensor, _ = split(rung, model.settings.tensor_parallel)
     call = _call(model, rung, architecture, tensor)
     return Line(
         model=name,
         rung=rung.label,
-        memory=memory(model, rung, architecture),
+        memory=memory(name, model, rung),
         kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
         table=table(model, rung),
         call=call,
     )
 
 
-def split(model: Model, rung: Rung) -> tuple[int, int]:
-    """Return the devices of a pipeline stage, and the stages, of one copy of a model."""
-    stages = 1 if rung.kind == "tpu" else rung.hosts
-    return model.settings.tensor_parallel or rung.devices // stages, stages
-
-
-def memory(model: Model, rung: Rung, architecture: Architecture | None) -> Check:
+def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the arithmetic."""
     if model.engine is Engine.DIFFUSION:
         return _copies(model, rung)
-    chip = accelerator(rung.accelerator)
-    generation = _generation(rung)
-    device = (
-        HBM_GIB[generation] if generation in HBM_GIB else chip.memory_gib / chip.devices_per_chip
-    )
-    tensor, stages = split(model, rung)
-    found = room(
-        parameters_billion=model.size.parameters_billion,
-        bits=model.size.bits,
-        context=model.context,
-        kept=layers(architecture) if architecture is not None else None,
-        device_gib=device,
-        tensor=tensor,
-        stages=stages,
-        kv_bits=8 if "fp8" in (model.settings.kv_cache_dtype or "") else 16,
-    )
+    load = loaded_model(name, model)
+    tensor, stages = split(rung, model.settings.tensor_parallel)
+    found = room(load, rung.accelerator, tensor=tensor, stages=stages)
     brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
     if found.tokens:
         brief += f", {found.tokens / model.context:.1f} requests"
-    return Check(found.is_enough, _room_says(found, model, architecture), brief)
+    return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
 
 
 def _copies(model: Model, rung: Rung) -> Check:
     """Return whether each chip holds a whole copy of a model that draws."""
     weights = weights_gib(model.size.parameters_billion, model.size.bits)
-    needed, usable = copy_gib(rung, weights)
-    reason = check_copies_fit(rung, weights)
+    needed, usable = copy_gib(rung.accelerator, weights)
+    reason = check_copies_fit(rung.accelerator, weights)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 
 
-def _room_says(found: Room, model: Model, architecture: Architecture | None) -> str:
-    if architecture is None:
+def _room_says(found: Room, model: Model, is_known: bool) -> str:
+    if found.indivisible is not None:
+        return found.indivisible
+    if not is_known:
         return f"{found}; KV cache not checked: the layers of {model.weights} are not known"
     return (
         f"{found}; {found.tokens:,} tokens of KV cache, {found.tokens / model.context:.1f} requests"
-    )
-
-
-def layers(architecture: Architecture) -> Layers:
-    """Return what a model keeps of each token."""
-    tokens, windowed = architecture.window or (0, 0)
-    return Layers(
-        layers=architecture.layers,
-        kv_heads=architecture.kv_heads,
-        head_size=architecture.head_dim,
-        window_tokens=tokens,
-        windowed=windowed,
-        latent=sum(architecture.mla),
     )
 
 

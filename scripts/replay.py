@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from gke_inference.accelerators import accelerator_names
 from planner.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
+from scripts.words import check_one, check_positive
 from twin.engines.vllm.flags import parse
 from twin.engines.vllm.replay import (
     Cluster,
@@ -56,9 +58,12 @@ def replay(
     as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
 ) -> None:
     """Compute what replicas make of a trace, faster than the clock: how many does it take?"""
-    known = sorted([*_ROUTES, _PICKER])
-    if routing not in known:
-        raise CommandError(f"routing must be one of {', '.join(known)}, got {routing!r}")
+    check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))
+    check_one("--accelerator", accelerator, accelerator_names())
+    for each in rate or ():
+        check_positive("--rate", each)
+    check_positive("--ttft-ms", ttft_ms)
+    check_positive("--tpot-ms", tpot_ms)
     asked = _requests(trace, rate, seconds, seed)
     flags = [*(flag or [])]
     if trace in workloads():

@@ -9,11 +9,12 @@ from typing import Any
 
 from gke_inference.rungs import Rung
 from gke_inference.tracing import sampling_environment
-from planner.memory import check_copies_fit, check_fit, weights_gib
+from planner.memory import weights_gib
 from workloads.disaggregation import ROLES, unfit
 from workloads.engine.commands import arguments
 from workloads.engine.spec import Serving, Spec
 from workloads.engine_rules import refused, wanted_of
+from workloads.fitting import check_rungs
 from workloads.hardware import Hardware, hardware
 from workloads.launch import spec_of
 from workloads.live_adapters import RANKS, LiveAdapters, with_live
@@ -105,11 +106,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     live = _live(args, form)
     size_gib = weights_gib(float(args["parameters_billion"]), float(args.get("weight_bits", 16)))
     role = _role(args, form, task, rungs)
-    for rung in rungs:
-        fits = check_copies_fit if task == "image" else check_fit
-        reason = fits(rung, size_gib)
-        if reason is not None:
-            raise ValueError(f"rungs: must hold the model, which {reason}")
+    check_rungs(args, task, rungs)
     served = args.get("served_name", args["model"])
     names = (served, *sorted(args.get("adapters", {})))
     spanning = _spanning(args, nodes)

@@ -76,7 +76,9 @@ class Accelerator:
     gke_type: str
     """Google's word: the value of the node label and of `guest_accelerators[].type`."""
     memory_gib: int
-    """Per chip."""
+    """Per chip, on the data sheet."""
+    program_gib: float
+    """Per chip, what a program may have: as on the data sheet, or less where that is known."""
     bandwidth_gb_per_s: int
     """Of the chip's memory."""
     tflops: dict[str, float | None]
@@ -224,6 +226,7 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         title=entry["title"],
         gke_type=entry["gke_type"],
         memory_gib=entry["memory_gib"],
+        program_gib=float(entry.get("program_gib", entry["memory_gib"])),
         bandwidth_gb_per_s=entry["bandwidth_gb_per_s"],
         tflops=entry["tflops"],
         devices_per_chip=entry["devices_per_chip"],

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from gke_inference.rungs import Rung, RungError
 from infra.capacity import checked_rungs, prefill_capacity
+from infra.fitting import unfit
 from infra.problems import Problem, join, one_of
 from infra.stack import Form, Model, Platform, Task
-from planner.memory import check_fit, weights_gib
-from workloads.disaggregation import unfit
+from workloads.disaggregation import unfit as moves_no_kv
 
 
 def check_disaggregation(platform: Platform) -> Iterator[Problem]:
@@ -24,7 +24,7 @@ def check_disaggregation(platform: Platform) -> Iterator[Problem]:
             yield Problem(join(where, "prefill", "capacity"), rule)
             continue
         if not found:
-            yield from _check_rungs(platform, model, where)
+            yield from _check_rungs(platform, name, model, where)
 
 
 def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
@@ -44,8 +44,7 @@ def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Probl
         yield Problem(at, f"must be at most max ({replicas.max}), got {replicas.min}")
 
 
-def _check_rungs(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
-    weights = weights_gib(model.size.parameters_billion, model.size.bits)
+def _check_rungs(platform: Platform, name: str, model: Model, where: str) -> Iterator[Problem]:
     for region in platform.regions_of(model):
         found: dict[str, Rung] = {}
         for capacity in (model.capacity, str(prefill_capacity(model))):
@@ -55,7 +54,7 @@ def _check_rungs(platform: Platform, model: Model, where: str) -> Iterator[Probl
                 return  # check_capacity reports it
             for at, rung in rungs.items():
                 place = join("capacity", capacity, "rungs", at)
-                reason = unfit(rung) or check_fit(rung, weights)
+                reason = moves_no_kv(rung) or unfit(name, model, rung)
                 if reason is not None:
                     yield Problem(where, f"needs rungs that move KV cache; {place}: it {reason}")
                     return

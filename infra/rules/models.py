@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.rungs import RungError
 from infra.capacity import checked_rungs
+from infra.fitting import unfit
 from infra.problems import Problem, join, one_of
 from infra.stack import (
     ClusterMode,
@@ -13,9 +14,7 @@ from infra.stack import (
     ReleaseChannel,
     Replicas,
     Spanning,
-    Task,
 )
-from planner.memory import check_copies_fit, check_fit, weights_gib
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:
@@ -81,7 +80,6 @@ def _check_form(platform: Platform, name: str, model: Model) -> Iterator[Problem
 
 
 def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]:
-    weights = weights_gib(model.size.parameters_billion, model.size.bits)
     seen: set[int] = set()
     groups: dict[str, str] = {}
     for region in platform.regions_of(model):
@@ -95,8 +93,7 @@ def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[Problem]
             seen.add(at)
             where = join("models", name, "capacity")
             place = join("capacity", model.capacity, "rungs", at)
-            fits = check_copies_fit if model.task is Task.IMAGE else check_fit
-            reason = fits(rung, weights)
+            reason = unfit(name, model, rung)
             if reason is not None:
                 yield Problem(where, f"must hold the model on every rung; {place}: it {reason}")
                 return

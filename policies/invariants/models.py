@@ -1,34 +1,41 @@
-"""What is known of a model by its name: how large its weights are, how long its context."""
+"""What the planner knows of a model by its name: its size, its layers, how long its context."""
 
-from planner.memory import weights_gib
+from planner.architectures import find
+from planner.memory import Loaded
 from planner.shapes import shape_of
 from policies.invariants.engines import Engine
 
-_GUESSED_CONTEXT = 32_768  # what `shape_of` says of a model that it does not know
 
+def loaded_of(server: Engine) -> Loaded | None:
+    """Return a model as its engine loads it; None where its names do not say its size.
 
-def size_gib(server: Engine) -> float | None:
-    """Return the GiB of a model's weights; None where its names do not say."""
-    quantization = server.container.line.flag("--quantization", "-q")
+    The layers are those of the planner's table; of a model that it does not have, none. So is the
+    context where no flag says it: it may stand in a file that was not read.
+    """
+    line, written = server.container.line, server.context or ""
+    quantization = line.flag("--quantization", "-q")
     for name in _names(server):
         try:
             shape = shape_of(name, quantization)
         except ValueError:
             continue
-        return weights_gib(shape.parameters_billion, shape.bits)
+        known = find(name)
+        kept = shape if known is not None and known.kind != "diffusion" else None
+        dtype = line.flag("--kv-cache-dtype") or ""
+        return Loaded(
+            shape.parameters_billion,
+            shape.bits,
+            int(written) if written.isdigit() else 0,
+            kept,
+            8 if "fp8" in dtype else 16,
+        )
     return None
 
 
 def longest_context(server: Engine) -> int | None:
-    """Return the tokens a model was made for; None where that is not known."""
-    for name in _names(server):
-        try:
-            context = shape_of(name).context
-        except ValueError:
-            continue
-        if context != _GUESSED_CONTEXT:
-            return context
-    return None
+    """Return the tokens a model was made for; None where the planner's table lacks it."""
+    found = (find(name) for name in _names(server))
+    return next((known.context for known in found if known is not None and known.context), None)
 
 
 def _names(server: Engine) -> list[str]:

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.chips import ACCELERATORS, accelerator
+from planner.memory import kv_token_bytes
 from planner.roofline import CostModel, StepLoad
 from planner.shapes import shape_in, shape_of
 from twin.engines.vllm.kv_cache import KvCache
@@ -94,8 +95,8 @@ def test_a_models_size_is_known_from_its_name(name: str, billion: float, bits: i
 
 
 def test_kv_cache_of_llama_8b_takes_128_kib_a_token():
-    assert shape_of("llama-3.1-8b").kv_bytes_per_token(16) == 131_072
-    assert shape_of("llama-3.1-8b").kv_bytes_per_token(8) == 65_536
+    assert kv_token_bytes(shape_of("llama-3.1-8b"), 16) == 131_072
+    assert kv_token_bytes(shape_of("llama-3.1-8b"), 8) == 65_536
 
 
 def test_a_mixture_of_experts_computes_fewer_parameters_than_it_holds():

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from planner.architectures import KINDS, find, known, of_config
+from planner.memory import kv_token_bytes
 from planner.shapes import shape, shape_of
 
 
@@ -46,7 +47,7 @@ def test_a_model_is_found_by_the_name_of_its_repository(name: str, expected: str
 
 
 def test_latent_attention_keeps_one_vector_a_token_and_layer():
-    assert shape_of("deepseek-r1").kv_bytes_per_token(16) == 61 * 576 * 2
+    assert kv_token_bytes(shape_of("deepseek-r1"), 16) == 61 * 576 * 2
 
 
 def test_a_diffusion_model_has_no_shape_of_text():
@@ -83,6 +84,48 @@ def test_a_mixture_in_a_config_has_active_parameters(tmp_path):
     assert made.kind == "moe"
     assert made.parameters_billion == pytest.approx(46.7, rel=0.01)
     assert made.active_billion == pytest.approx(12.9, rel=0.01)
+
+
+DEEPSEEK_V3 = {  # deepseek-ai/DeepSeek-V3, config.json
+    "first_k_dense_replace": 3,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "kv_lora_rank": 512,
+    "max_position_embeddings": 163840,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_attention_heads": 128,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 61,
+    "num_key_value_heads": 128,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "quantization_config": {"quant_method": "fp8"},
+    "tie_word_embeddings": False,
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+}
+KIMI_K2 = {  # moonshotai/Kimi-K2-Instruct, config.json
+    **DEEPSEEK_V3,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 384,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 64,
+    "vocab_size": 163840,
+}
+
+
+@pytest.mark.parametrize(("config", "name"), [(DEEPSEEK_V3, "deepseek-v3"), (KIMI_K2, "kimi-k2")])
+def test_latent_attention_and_its_mixture_have_the_parameters_of_the_card(tmp_path, config, name):
+    made, published = of(tmp_path, **config), find(name)
+    assert published is not None
+    assert made.parameters_billion == pytest.approx(published.parameters_billion, rel=0.001)
+    assert made.active_billion == pytest.approx(published.active_billion, rel=0.03)
+    assert shape(made).kv_heads == shape(published).kv_heads
+    assert shape(made).head_dim == shape(published).head_dim
+    assert (made.bits, made.mla) == (published.bits, published.mla)
 
 
 def test_a_config_says_its_windows_latents_and_precision(tmp_path):

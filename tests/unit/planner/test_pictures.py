@@ -3,7 +3,15 @@
 import pytest
 
 from planner.architectures import find
-from planner.pictures import MEASURED_SPREAD, flops, picture_choices, seconds_of, spread
+from planner.image_memory import check_copies_fit, served_gib
+from planner.pictures import (
+    MEASURED_SPREAD,
+    flops,
+    picture_choices,
+    seconds_of,
+    spread,
+    usd_per_thousand,
+)
 
 
 def model(name: str):
@@ -14,7 +22,7 @@ def model(name: str):
 
 def test_a_published_picture_takes_what_was_published():
     seconds, doubt, _ = seconds_of(model("flux.1-schnell"), "tpu-v6e", 4)
-    assert seconds == pytest.approx(1.2, rel=1e-3)
+    assert seconds == pytest.approx(0.82, rel=1e-3)
     assert doubt == MEASURED_SPREAD
 
 
@@ -34,6 +42,26 @@ def test_the_cheapest_picture_stands_first_and_small_chips_are_not_offered():
     costs = [one.usd_per_thousand for one in found]
     assert costs == sorted(costs)
     assert {"nvidia-l4", "tpu-v5e"}.isdisjoint(one.accelerator for one in found)
+
+
+def test_flux_is_offered_on_a_v6e_as_the_server_of_pictures_loads_it():
+    flux = model("flux.1-schnell")
+    assert served_gib(flux) == pytest.approx(27.0, abs=0.05)  # the example stack's 14.5 x 16 bit
+    found = picture_choices(flux, 2.0, regions=["us-central1"])
+    assert found[0].accelerator == "tpu-v6e"
+    assert check_copies_fit("tpu-v6e", served_gib(flux)) is None
+    assert check_copies_fit("tpu-v6e", 31.4) is not None  # with its encoder in 16 bits
+
+
+def test_a_thousand_pictures_cost_their_chip_time():
+    assert usd_per_thousand(0.5, 3.6) == pytest.approx(0.5)
+    assert usd_per_thousand(0.5, 3.6, utilisation=0.25) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.1])
+def test_a_share_of_time_that_cannot_be_is_refused(share: float):
+    with pytest.raises(ValueError, match="utilisation: must be above 0"):
+        usd_per_thousand(1, 1, share)
 
 
 def test_a_model_of_text_makes_no_pictures():

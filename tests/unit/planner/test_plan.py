@@ -8,6 +8,7 @@ from planner.chart import draw
 from planner.correction import correction
 from planner.elsewhere import elsewhere
 from planner.explain import explain
+from planner.memory import kv_token_bytes
 from planner.operate import BATCHES, curves
 from planner.plan import (
     Question,
@@ -90,7 +91,7 @@ def test_what_does_not_fit_is_refused_with_the_arithmetic():
     }
     reason = refused["nvidia-h100-80gb x1", 16]
     assert reason == (
-        "needs 143.8 GB (141.2 GB of weights and 2.6 GB of runtime and activations), has 72.0 GB"
+        "needs 151.2 GiB on each device (131.5 GiB of weights and 15% beside them), has 72.0 GiB"
     )
 
 
@@ -106,7 +107,7 @@ def test_a_model_that_nothing_holds_is_one_message():
         ({"prefix_share": 1.0}, "prefix_share: must be 0 to below 1, got 1.0"),
         ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
         ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
-        ({"bits": (3,)}, "bits: must be of 4, 8, 16, 32, got 3"),
+        ({"bits": (3,)}, "bits: must be one of 4, 8, 16, 32, got 3"),
         ({"context": -5}, "context: must be 0 or more"),
         ({"rate": float("inf")}, "rate: must be a number"),
     ],
@@ -126,7 +127,7 @@ def test_arrays_and_the_roofline_of_the_twin_agree_on_operations_and_links():
     load = StepLoad(0, 16, 16 * 1100, 16 * 1100)
     flops = 2e9 * work.active * 16 + 4 * work.layers * work.query_width * 16 * 1100
     assert float(flops[0]) == pytest.approx(model.flops(load))
-    assert float(work.kv_bytes[0]) == model.model.kv_bytes_per_token(16)
+    assert float(work.kv_bytes[0]) == kv_token_bytes(model.model, 16)
     assert float(work.bandwidth[0]) == 2 * 3350e9
 
 

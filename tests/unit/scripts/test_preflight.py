@@ -37,8 +37,8 @@ def test_weights_and_one_long_request_fit_with_the_arithmetic_shown() -> None:
     found = line("chat", model(), rung()).memory
     assert found.ok
     assert found.says == (
-        "15.0 weights + 2.2 (beside them) <= 28.1 GiB a device; "
-        "107,871 tokens of KV cache, 6.6 requests"
+        "15.0 GiB of weights, 1.4 of runtime and activations, 2.0 for one request <= 28.1 GiB "
+        "a device; 96,146 tokens of KV cache, 5.9 requests"
     )
 
 

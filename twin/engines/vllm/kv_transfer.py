@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
+from planner.memory import kv_token_bytes
 from twin.engines.vllm.request import RemoteKv, Request
 from twin.engines.vllm.settings import Deployment
 
@@ -100,7 +101,7 @@ class KvTransfer:
         self.port = int(os.environ.get("VLLM_NIXL_SIDE_CHANNEL_PORT", _SIDE_CHANNEL_PORT))
         self.chips = deployment.chips
         self._link = NETWORK_GBPS.get(deployment.surroundings.accelerator.name, OTHER_NETWORK_GBPS)
-        self._token_bytes = deployment.shape.kv_bytes_per_token(deployment.kv_bits)
+        self._token_bytes = kv_token_bytes(deployment.shape, deployment.kv_bits)
         self._kept: dict[str, tuple[Request, float]] = {}
         self._link_free_at = 0.0
         self._runner: web.AppRunner | None = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from planner.memory import kv_token_bytes
 from planner.roofline import CostModel, StepLoad
 from twin.engines.vllm.exposition import Metric
 from twin.engines.vllm.flags import DATA
@@ -228,7 +229,7 @@ class EngineMetrics:
             self.preemptions.add(preempted, *series)
         self.flops.add(cost.flops(load) / cost.chips, *series)
         self.read_bytes.add(cost.read_bytes(load) / cost.chips, *series)
-        written = tokens * cost.model.kv_bytes_per_token(cost.kv_bits)
+        written = tokens * kv_token_bytes(cost.model, cost.kv_bits)
         self.write_bytes.add(written / cost.chips, *series)
 
     def answered(self, requests: Iterable[Request], now: float) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.chips import RUNTIME_MEMORY_GB, Accelerator, accelerator
+from planner.memory import kv_token_bytes
 from planner.shapes import ModelShape, shape_in, shape_of
 
 PREFIX = "GKE_INFERENCE_SIM_"
@@ -124,7 +125,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
     max_model_len = flags.max_model_len or shape.context
     block_size = flags.block_size or _BLOCK_SIZE[surroundings.accelerator.kind]
     kv_bytes = _kv_bytes(flags, surroundings, shape, devices)
-    per_token = shape.kv_bytes_per_token(kv_bits)
+    per_token = kv_token_bytes(shape, kv_bits)
     if max_model_len < 0:
         max_model_len = min(shape.context, kv_bytes // per_token)
     _check_length(max_model_len, per_token, kv_bytes)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gke_inference.accelerators import accelerator
-from planner.memory import KV_SHARE, UTILISATION
+from planner.memory import UTILISATION, Loaded, room
 from policies.invariants.engines import Engine, by_gke_type, engines, leads, resource_of, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken, unknown
-from policies.invariants.models import size_gib
+from policies.invariants.models import loaded_of
 from policies.invariants.world import World
 
 _TYPES = ("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator")
@@ -18,8 +18,8 @@ def _check(world: World) -> Iterator[Finding]:
         resource = resource_of(server.container)
         if resource is None or not leads(pod):
             continue
-        size = size_gib(server)
-        if size is None:
+        model = loaded_of(server)
+        if model is None:
             yield unknown(
                 pod.obj,
                 f"{server.container.path}.args",
@@ -28,10 +28,10 @@ def _check(world: World) -> Iterator[Finding]:
                 "name it as published, with its size",
             )
             continue
-        yield from _judge(server, resource, size)
+        yield from _judge(server, resource, model)
 
 
-def _judge(server: Engine, resource: str, size: float) -> Iterator[Finding]:
+def _judge(server: Engine, resource: str, model: Loaded) -> Iterator[Finding]:
     container, pod = server.container, server.container.pod
     said = next((label for key in _TYPES if (label := pod.node_label(key))), None)
     offers = (
@@ -47,7 +47,6 @@ def _judge(server: Engine, resource: str, size: float) -> Iterator[Finding]:
         )
     chips = (container.amount(resource) or 0) * pod.hosts
     share = _number(container.line.flag("--gpu-memory-utilization", "--mem-fraction-static"))
-    needed = size * (1 + KV_SHARE)
     for offer in sorted(str(each) for each in offers):
         name = by_gke_type().get(offer)
         if name is None:
@@ -59,16 +58,26 @@ def _judge(server: Engine, resource: str, size: float) -> Iterator[Finding]:
                 "add it to components/gke_inference/data/accelerators.yaml",
             )
             continue
-        usable = accelerator(name).memory_gib * chips * (share or UTILISATION)
-        if needed > usable:
+        tensor, stages = _split(server, chips * accelerator(name).devices_per_chip)
+        found = room(model, name, tensor=tensor, stages=stages, share=share or UTILISATION)
+        if found.problem is not None:
             yield broken(
                 pod.obj,
                 f"{container.path}.resources",
                 f"{chips} x {name}",
-                f"{server.model} needs {needed:.0f} GiB ({size:.0f} GiB of weights and "
-                f"{KV_SHARE:.0%} beside them), the rung has {usable:.0f} GiB",
-                "take more chips, a larger one, or fewer bits a weight",
+                f"{server.model} {found.problem}",
+                "take more chips, a larger one, fewer bits a weight or a shorter context",
             )
+
+
+def _split(server: Engine, devices: int) -> tuple[int, int]:
+    """Return devices of a stage, and stages; every device where the flags do not say."""
+    stages = _whole(server.pipeline) or 1
+    return _whole(server.tensor) or max(1, devices // stages), stages
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text is not None and text.isdigit() else 0
 
 
 def _number(text: str | None) -> float | None:
@@ -80,7 +89,7 @@ def _number(text: str | None) -> float | None:
 
 INVARIANT = Invariant(
     name="rung-holds-model",
-    holds="Weights, and a share beside them, fit into the accelerators of every rung.",
+    holds="Weights, and what an engine needs beside them, fit into the devices of every rung.",
     source="this project's fit arithmetic: planner.memory",
     check=_check,
 )

@@ -1,0 +1,50 @@
+"""How wrong estimates are: on published points that were left out, or on those of a file."""
+
+import csv
+from pathlib import Path
+
+from planner.errors import LEFT_OUT, Group, contests, families, left_out, of_new
+from planner.points import Point, points_of
+from scripts.console import CommandError, console
+
+
+def _print_group(title: str, group: Group) -> None:
+    console.print(
+        f"{title:<42} {len(group.compared):>4} points  median {group.median:>4.0%}  nine in ten "
+        f"{group.nine_in_ten:>4.0%}  in their 80 % interval {group.inside:>4.0%}"
+    )
+
+
+def _points(file: Path) -> list[Point]:
+    try:
+        with file.open(newline="", encoding="utf-8") as stream:
+            found = points_of(list(csv.DictReader(stream)))
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{file}: must be a table of points: {error}") from None
+    except KeyError as error:
+        raise CommandError(f"{file}: must have a column {error.args[0]}") from None
+    if not found:
+        raise CommandError(f"{file}: must have rows with lengths and a known model, got none")
+    return found
+
+
+def print_errors(file: Path | None) -> None:
+    """Print how wrong estimates are, on points that were left out or on those of a file.
+
+    Raises:
+        CommandError: the file is no table of points.
+    """
+    if file is not None:
+        _print_group(str(file), of_new(_points(file)))
+        return
+    for by in LEFT_OUT:
+        _print_group(f"left out by {by}", left_out(by))
+    console.print("\nBy family, each point left out:")
+    for group in families():
+        _print_group(group.name, group)
+    choices = contests("model")
+    first, found = (sum(getattr(one, name) for one in choices) for name in ("is_first", "is_found"))
+    console.print(
+        f"\nHardware chosen without having seen the model: best first {first} of {len(choices)}, "
+        f"among the first two {found} of {len(choices)}"
+    )

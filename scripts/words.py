@@ -1,0 +1,81 @@
+"""Words and numbers of a command line, refused in one line: option, rule, value."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from pydantic import TypeAdapter, ValidationError
+
+from gke_inference.accelerators import accelerator_names, regions_of
+from infra.problems import one_of
+from infra.stack.fields import RegionName
+from scripts.console import CommandError
+
+_REGION: TypeAdapter[str] = TypeAdapter(RegionName)
+
+
+def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of an option; none where it was left out.
+
+    Args:
+        option: as it is written, such as `--region`.
+        given: its words.
+        known: the words that it takes.
+
+    Raises:
+        CommandError: one of them is not known; the nearest is named.
+    """
+    words = list(known)
+    for word in given or ():
+        if word not in words:
+            raise CommandError(f"{option}: {one_of(word, words)}")
+    return tuple(given or ())
+
+
+def check_one(option: str, given: str, known: Iterable[str]) -> str:
+    """Return the one word of an option.
+
+    Raises:
+        CommandError: it is not known; the nearest is named.
+    """
+    return check_words(option, [given], known)[0]
+
+
+def check_positive(option: str, value: float) -> float:
+    """Return the number of an option.
+
+    Raises:
+        CommandError: it is not above 0, or is no number.
+    """
+    if not 0 < value < math.inf:
+        raise CommandError(f"{option}: must be a number above 0, got {value:g}")
+    return value
+
+
+def check_region(option: str, given: str) -> str:
+    """Return a region, which need not have accelerators: a bucket may be anywhere.
+
+    Raises:
+        CommandError: it has not the form of one.
+    """
+    try:
+        return _REGION.validate_python(given)
+    except ValidationError:
+        raise CommandError(f"{option}: must be a region such as us-east5, got {given!r}") from None
+
+
+def regions() -> list[str]:
+    """Return the regions that have some accelerator, by the catalogue."""
+    return sorted({region for name in accelerator_names() for region in regions_of(name)})
+
+
+def option_of(message: str, names: dict[str, str]) -> str:
+    """Return a message of pure code, `FIELD: RULE`, with the option in the field's place.
+
+    Args:
+        message: of a `ValueError`.
+        names: options by field, where they are not the field with dashes.
+    """
+    field, colon, rule = message.partition(":")
+    if not colon or not field.isidentifier():
+        return message
+    return f"{names.get(field, '--' + field.replace('_', '-'))}:{rule}"

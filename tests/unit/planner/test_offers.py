@@ -1,0 +1,75 @@
+"""What the planner offers, a stack may say and preflight passes; what it refuses, they refuse."""
+
+from typing import Any
+
+import pytest
+
+from gke_inference.rungs import Rung, check_rung
+from infra.fitting import unfit
+from infra.stack import Model
+from planner.architectures import Architecture, known
+from planner.forms import Candidate, Form, Refused, candidates
+from scripts.preflight_checks import memory
+from workloads.engine_rules import Wanted, refused
+
+TEXT = [one for one in known() if one.kind != "diffusion"]
+CONTEXTS = (2_048, 65_536)
+
+
+def rung_of(form: Form) -> Rung:
+    shape: dict[str, Any] = {"topology": form.topology} if form.topology else {"count": form.count}
+    if form.hosts > 1 and not form.topology:
+        shape["hosts"] = form.hosts
+    args: Any = {
+        "accelerator": form.word,
+        "provisioning": "on-demand",
+        "machine_type": form.machine_type,
+        **shape,
+    }
+    return check_rung(args)
+
+
+def model_of(architecture: Architecture, form: Form, context: int) -> Model:
+    given: dict[str, Any] = {
+        "weights": architecture.name,
+        "capacity": "planned",
+        "replicas": {"min": 1, "max": 1},
+        "size": {"parameters_billion": architecture.parameters_billion, "bits": form.bits},
+        "context": context,
+        "settings": {"tensor_parallel": form.devices} if form.copies > 1 else {},
+    }
+    return Model.model_validate(given, strict=False)
+
+
+def answers(architecture: Architecture, one: Candidate | Refused, context: int) -> set[bool]:
+    """What the reader of a stack and preflight say of a form: whether the model starts."""
+    model, rung = model_of(architecture, one.form, context), rung_of(one.form)
+    return {
+        unfit("planned", model, rung) is None,
+        memory("planned", model, rung).ok is True,
+    }
+
+
+@pytest.mark.parametrize("architecture", TEXT, ids=lambda one: one.name)
+def test_planner_stack_and_preflight_agree_on_every_shape(architecture: Architecture):
+    for context in CONTEXTS:
+        held, not_held = candidates(architecture, context=context)
+        for one in held:
+            assert answers(architecture, one, context) == {True}, one.form
+        for other in not_held:
+            assert answers(architecture, other, context) == {False}, (other.form, other.reason)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "triton", "tgi"])
+def test_an_engine_can_do_every_split_that_is_offered_for_it(engine: str):
+    seen: set[tuple[str, int, int]] = set()
+    for architecture in TEXT:
+        for one in candidates(architecture, context=2_048, engine=engine)[0]:
+            form = one.form
+            if (form.word, form.copies, form.bits) not in seen:
+                seen.add((form.word, form.copies, form.bits))
+                split = form.devices if form.copies > 1 else None
+                narrow = "fp8" if form.bits == 8 < architecture.bits else None
+                wanted = Wanted(engine=engine, tensor_parallel=split, quantization=narrow)
+                assert refused(wanted, [rung_of(form)]) is None, form
+    assert seen

@@ -1,0 +1,97 @@
+"""`gke-inference plan`: words and numbers that it refuses, each in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts.console import CommandError
+from scripts.main import build_app
+from scripts.words import check_positive, check_region, check_words, option_of
+
+
+def said(*arguments: str) -> str:
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments])
+    assert isinstance(answer.exception, CommandError), answer.output
+    return str(answer.exception)
+
+
+def printed(*arguments: str) -> Any:
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments, "--json"])
+    assert answer.exit_code == 0, answer.exception
+    return json.loads(answer.output)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--accelerator", "tpu-v6", "must be one of nvidia-a100-40gb, "),
+        ("--bits", "7", "must be one of 4, 8, 16, 32, got 7"),
+        ("--context", "-1", "must be 0 or more, got -1"),
+        ("--input", "0", "must be a number above 0, got 0"),
+        ("--output", "-5", "must be a number above 0, got -5"),
+        ("--pick", "900", "must be 1 to "),
+        ("--prefix-share", "1", "must be 0 to below 1, got 1.0"),
+        ("--provisioning", "calendar", "must be one of reservation, on-demand, flex-start, spot"),
+        ("--rate", "nan", "must be a number above 0, got nan"),
+        ("--region", "us-cental1", "must be one of asia-east1, "),
+        ("--tpot-p95", "-3", "must be a number above 0, got -3"),
+        ("--ttft-p95", "inf", "must be a number above 0, got inf"),
+        ("--ttft-p95", "nan", "must be a number above 0, got nan"),
+        ("--utilisation", "2", "must be above 0 to 1, got 2.0"),
+    ],
+)
+def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, value: str, rule: str):
+    message = said("llama-3.1-8b", option, value)
+    assert message.startswith(f"{option}: {rule}")
+    assert "\n" not in message
+
+
+def test_a_misspelt_word_gets_the_right_one():
+    assert said("llama-3.1-8b", "--region", "us-cental1").endswith("did you mean 'us-central1'?")
+    assert said("lama-3.1-8b").endswith("did you mean 'llama-3.1-8b'?")
+
+
+def test_pictures_refuse_a_rate_that_cannot_be():
+    assert said("flux.1-schnell", "--rate", "nan") == "--rate: must be above 0 to 1e+06, got nan"
+
+
+def test_a_config_json_is_planned_with_its_own_sizes(tmp_path: Path):
+    sizes = {
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "max_position_embeddings": 131072,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    words = ("--accelerator", "nvidia-l4", "--rows", "1")
+    given, named = printed(str(tmp_path), *words), printed("llama-3.1-8b", *words)
+    assert given["choices"][0]["accelerator"] == named["choices"][0]["accelerator"]
+
+
+def test_a_plan_is_shown_with_ranges_and_what_does_not_fit():
+    answer = CliRunner().invoke(
+        build_app(("plan",)), ["plan", "llama-3.3-70b", "--rows", "2", "--explain"]
+    )
+    assert answer.exit_code == 0, answer.exception
+
+
+def test_words_are_checked_one_by_one():
+    assert check_words("--region", None, ["a"]) == ()
+    assert check_words("--region", ["b", "a"], ["a", "b"]) == ("b", "a")
+    assert check_region("--location", "us-east5") == "us-east5"
+    with pytest.raises(CommandError, match="--location: must be a region such as us-east5, got"):
+        check_region("--location", "nowhere")
+    with pytest.raises(CommandError, match="--rate: must be a number above 0, got nan"):
+        check_positive("--rate", float("nan"))
+
+
+def test_a_message_gets_the_option_in_its_fields_place():
+    assert option_of("given: must be 1", {"given": "--input"}) == "--input: must be 1"
+    assert option_of("prefix_share: must be 1", {}) == "--prefix-share: must be 1"
+    assert option_of("input and output: must be 1", {}) == "input and output: must be 1"
