@@ -103,7 +103,7 @@ def test_a_model_that_nothing_holds_is_one_message():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rate": 0}, "rate: must be above 0, got 0"),
+        ({"rate": 0}, "rate: must be a number above 0, got 0"),
         ({"prefix_share": 1.0}, "prefix_share: must be 0 to below 1, got 1.0"),
         ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
         ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
