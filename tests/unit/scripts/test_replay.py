@@ -57,7 +57,10 @@ def test_a_trace_of_ones_own_is_a_file_of_json_lines(tmp_path):
     [
         (["nowhere.jsonl", *L4], "trace must be a file or one of .*got 'nowhere.jsonl'"),
         (["lora", *L4, "--routing", "best"], "--routing: must be one of .*got 'best'"),
-        (["lora", *MODEL, "--accelerator", "abacus"], "accelerator must be one of .*got 'abacus'"),
+        (
+            ["lora", *MODEL, "--accelerator", "abacus"],
+            "--accelerator: must be one of .*got 'abacus'",
+        ),
         (["lora", *L4, "--rate", "0"], "rate times seconds"),
         (["mixed_lengths", *L4, "--flag=--max-model-len=9000000"], "the engine does not start"),
     ],
