@@ -61,7 +61,7 @@ def test_a_trace_of_ones_own_is_a_file_of_json_lines(tmp_path):
             ["lora", *MODEL, "--accelerator", "abacus"],
             "--accelerator: must be one of .*got 'abacus'",
         ),
-        (["lora", *L4, "--rate", "0"], "rate times seconds"),
+        (["lora", *L4, "--rate", "0"], "--rate: must be a number above 0, got 0"),
         (["mixed_lengths", *L4, "--flag=--max-model-len=9000000"], "the engine does not start"),
     ],
 )
