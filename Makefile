@@ -36,7 +36,7 @@ status: $(READY) ## what runs where, on which rung, at what price
 preview: $(READY) ## preview STACK with the policy pack, on the twin
 	@$(RUN) preview --stack $(STACK)
 
-render: $(READY) ## write every object and resource of STACK to build/STACK/
+render: $(READY) ## write every object and resource of STACK, and a page about it, to build/STACK/
 	@$(RUN) render --stack $(STACK)
 
 test: test-unit test-twin ## all tests

@@ -153,6 +153,19 @@ def spare_replicas(
     return math.ceil(replicas * (2 ** (start.lead_seconds / doubling_seconds) - 1) - 1e-9)
 
 
+def asks_at(start: ColdStart, doubling_seconds: float = DOUBLING_SECONDS) -> float:
+    """Return the share of full load at which the autoscaler has to ask for one more replica.
+
+    Below it, traffic that doubles in `doubling_seconds` fills the replicas no sooner than the new
+    one answers.
+
+    Args:
+        start: of one more.
+        doubling_seconds: in which traffic doubles at worst.
+    """
+    return 2 ** -(start.lead_seconds / doubling_seconds)
+
+
 @dataclass(frozen=True)
 class Checked:
     """A published time and the sum for it."""

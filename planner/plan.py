@@ -7,14 +7,14 @@ from functools import cache
 
 import numpy as np
 
-from gke_inference.accelerators import PROVISIONING, regions_of, zones_of
-from gke_inference.accelerators import accelerator as offered
+from gke_inference.accelerators import PROVISIONING, regions_of
 from gke_inference.prices import Price, price
 from planner.architectures import Architecture
 from planner.coldstart import ColdStart, cold_start
 from planner.correction import Traits, correction, gather, traits
 from planner.forms import Candidate, Refused, candidates
 from planner.memory import kv_cache_gib
+from planner.obtaining import notes
 from planner.operate import Operation, curves, operate
 from planner.steady import Work, stack, work
 
@@ -280,24 +280,9 @@ def _choice(
 
 @cache
 def _notes(word: str, region: str, way: str, listed: Price | None) -> tuple[str, ...]:
-    """Return what is known about getting it (docs.cloud.google.com, google/skills @1af7775)."""
-    said = {
-        "spot": "taken back at 30 s notice; keep a floor that is not spot",
-        "flex-start": "queues 3 min at best; a node lives 7 days at most; preemptible quota",
-        "on-demand": "at once or not at all",
-        "reservation": "there for as long as the reservation; paid whether used or not",
-    }
-    notes = [said[way]]
-    zones = zones_of(word, region)
-    notes.append(f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}" if zones
-                 else "zones not listed")  # fmt: skip
-    if word == "nvidia-h100-80gb" and way == "on-demand":
-        notes.append("1, 2 and 4 GPUs: spot and flex-start only, by general documentation")
-    if listed is not None and listed.is_lower_bound:
-        notes.append("price without the host's part")
-    if offered(word).gke_minimum:
-        notes.append(f"GKE {offered(word).gke_minimum['standard']} or later")
-    return tuple(notes)
+    """Return what is known about getting it, and about its price."""
+    partial = listed is not None and listed.is_lower_bound
+    return (*notes(word, region, way), *(["price without the host's part"] if partial else []))
 
 
 _LADDER = ("reservation", "on-demand", "flex-start", "spot")

@@ -10,7 +10,7 @@ from rich.table import Table
 from infra.costing import Start, starts
 from infra.load import read
 from infra.problems import StackError
-from planner.coldstart import DOUBLING_SECONDS, checked, spare_replicas
+from planner.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import CommandError, console
 
 
@@ -22,7 +22,7 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Tabl
     names = list(dict.fromkeys(stage.name for one in found for stage in one.start.stages))
     for name in names:
         table.add_column(name.upper(), justify="right")
-    for name in ("TOTAL", "RANGE", "FIRST EVER", "LEAD", "SPARE"):
+    for name in ("TOTAL", "RANGE", "FIRST EVER", "LEAD", "SPARE", "ASK AT"):
         table.add_column(name, justify="right")
     for one in found:
         seconds = {stage.name: f"{stage.seconds:.0f}" for stage in one.start.stages}
@@ -37,6 +37,7 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Tabl
             f"{one.first.seconds:.0f}",
             f"{one.start.lead_seconds:.0f}",
             str(spare_replicas(minimum[one.model], one.start, doubling)),
+            f"{asks_at(one.start, doubling):.0%}",
         )
     return table
 
@@ -76,6 +77,7 @@ def coldstart(
                 "seconds": one.start.seconds,
                 "first_seconds": one.first.seconds,
                 "lead_seconds": one.start.lead_seconds,
+                "asks_at": asks_at(one.start, doubling),
                 "spare_replicas": spare_replicas(minimum[one.model], one.start, doubling),
                 "is_late": one.is_late,
             }
@@ -86,7 +88,7 @@ def coldstart(
     console.print(_table(found, minimum, doubling))
     console.print(
         f"LEAD: seconds the autoscaler has to ask ahead. SPARE: replicas beyond the minimum that "
-        f"meet traffic doubling in {doubling:.0f} s."
+        f"meet traffic doubling in {doubling:.0f} s. ASK AT: load at which to ask without them."
     )
     for one in found:
         if one.is_late:

@@ -11,28 +11,33 @@ from rich.table import Table
 
 from infra.costing import served
 from infra.load import read
+from infra.names import Names
 from infra.problems import StackError
-from infra.stack import Budget
+from infra.stack import Budget, Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
 from scripts.placements import placements
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
-from twin import daemon
+from twin import clusters, daemon
+from twin.gke.context import ClusterSpec
 from twin.kube import KubeError
 from twin.paths import TwinPaths
 
 _FIELDS = ("minimum", "expected", "maximum")
 
 
-def _running(stack: str) -> float | None:
-    """Return what the replicas of the twin cost an hour, or None where it does not run."""
+def running(platform: Platform) -> float | None:
+    """Return what the replicas of a stack on the twin cost an hour; None where it does not run."""
     paths = TwinPaths.default()
-    if stack == "" or daemon.ports(paths) is None:
+    if daemon.ports(paths) is None:
+        return None
+    own = {Names(platform).cluster(region) for region in platform.regions}
+    if own.isdisjoint(ClusterSpec.load(folder).name for folder in clusters.folders(paths)):
         return None
     try:
-        return sum(one.usd_per_hour or 0.0 for one in placements(paths))
+        return sum(one.usd_per_hour or 0.0 for one in placements(paths) if one.cluster in own)
     except KubeError:
         return None
 
@@ -163,11 +168,11 @@ def cost(
     except ValueError as error:
         raise CommandError(f"--{error}") from None
     costs = unit_costs(platform, found, traffic)
-    running = _running(stack) if now else None
+    at_work = running(platform) if now else None
     today = date.today()
     if as_json:
         budget = None if platform.budget is None else platform.budget.monthly_usd
-        report = _as_json(found, costs, running, today)
+        report = _as_json(found, costs, at_work, today)
         print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
         return
     console.print(_table(found))
@@ -178,7 +183,7 @@ def cost(
     if now:
         console.print(
             "now on the twin: "
-            + ("it does not run" if running is None else f"${running:,.2f} an hour")
+            + ("it does not run" if at_work is None else f"${at_work:,.2f} an hour")
         )
     for rung in found.unpriced:
         console.print(f"[dim]no price: {rung}[/dim]")

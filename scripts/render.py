@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +11,13 @@ import typer
 import yaml
 
 from infra.load import read
+from infra.problems import StackError
 from scripts.console import CommandError, console
+from scripts.cost import running
 from scripts.dashboards import write_grafana
 from scripts.engine import Engine, check_stack
+from scripts.quota import twin_limits
+from scripts.report.write import write_report
 from scripts.strict import check_folder
 from twin.kubernetes.objects import to_object
 from twin.paths import REPOSITORY, TwinPaths
@@ -40,9 +45,8 @@ def preview_states(engine: Engine, stack: str) -> list[dict[str, Any]]:
             raise CommandError(made.stderr.strip())
         answer = engine.run("preview", "-s", stack, "--json", capture=True, environment=environment)
     if answer.returncode:
-        raise CommandError(
-            f"the preview of {stack} failed:\n{answer.stderr}{answer.stdout[-2000:]}"
-        )
+        why = said(answer.stdout) or answer.stderr.strip() or answer.stdout.strip()[-2000:]
+        raise CommandError(f"the preview of {stack} failed: {why}")
     steps: list[dict[str, Any]] = json.loads(answer.stdout)["steps"]
     return [step["newState"] for step in steps if step["op"] in _CREATES]
 
@@ -134,15 +138,28 @@ def render(
         bool, typer.Option(help="Also put every object to a real API server's strict checks.")
     ] = False,
 ) -> None:
-    """Write every Kubernetes object and every resource of a stack to build/STACK/."""
+    """Write every object and resource of a stack, and a page about it, to build/STACK/."""
+    try:
+        platform = read(stack)
+    except StackError as error:
+        raise CommandError(str(error)) from None
     engine = Engine(TwinPaths.default())
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
     objects, resources = write(preview_states(engine, stack), folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
-    pages = write_grafana(read(stack), folder / "dashboards")
+    pages = write_grafana(platform, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
+    page = write_report(
+        platform,
+        stack,
+        folder,
+        day=date.today(),
+        now=running(platform),
+        limit_of=twin_limits(),
+    )
+    console.print(f"build/{stack}/index.html      the report; open {page.as_uri()}", soft_wrap=True)
     if check:
         problems = check_folder(folder)
         if problems:

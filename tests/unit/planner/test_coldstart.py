@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 import yaml
 
-from planner.coldstart import checked, cold_start, spare_replicas
+from planner.coldstart import asks_at, checked, cold_start, spare_replicas
 from planner.tables import table
 from twin.paths import REPOSITORY
 
@@ -68,3 +68,10 @@ def test_spare_replicas_meet_what_grows_while_one_starts():
     assert spare_replicas(10, start, start.lead_seconds) == 10
     assert spare_replicas(10, start, 1e9) <= 1
     assert spare_replicas(0, start) == 0
+
+
+def test_asked_at_that_load_a_replica_answers_when_the_others_are_full():
+    start = cold_start("tpu", 16.1)
+    load = asks_at(start, 600)
+    assert load * 2 ** (start.lead_seconds / 600) == pytest.approx(1)
+    assert asks_at(start, 300) < load

@@ -1,3 +1,7 @@
+import json
+import subprocess
+from typing import Any
+
 import pytest
 
 from scripts import render
@@ -81,3 +85,26 @@ def test_a_failed_preview_is_told_by_its_errors_alone():
     )
     assert render.said(output) == "zone must be one of a, b"
     assert render.said("no json") == ""
+
+
+def test_a_stack_that_is_wrong_is_one_message_before_an_engine_starts():
+    with pytest.raises(CommandError, match=r"no stack 'prood'; there are .*did you mean 'prod'"):
+        render.render("prood")
+
+
+class FailingEngine:
+    """Makes stacks and fails to preview them, as the CLI answers with --json."""
+
+    def run(self, *arguments, **options):
+        del options
+        if arguments[0] == "stack":
+            return subprocess.CompletedProcess(arguments, 0, "", "")
+        said = {"steps": [], "diagnostics": [{"message": "zone: must be a", "severity": "error"}]}
+        return subprocess.CompletedProcess(arguments, 255, json.dumps(said), "")
+
+
+def test_a_preview_that_fails_says_why_and_nothing_of_its_json():
+    engine: Any = FailingEngine()
+    with pytest.raises(CommandError) as caught:
+        render.preview_states(engine, "local")
+    assert str(caught.value) == "the preview of local failed: zone: must be a"

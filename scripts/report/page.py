@@ -1,0 +1,196 @@
+"""Everything the page shows of a stack, gathered from the functions behind the commands."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from infra.costing import served, starts
+from infra.exports import endpoint
+from infra.names import Names
+from infra.quota import Need, needs
+from infra.quota_check import Limit, Standing, standings
+from infra.stack import Platform
+from infra.unit_costs import DEFAULT_TRAFFIC, unit_costs
+from planner.coldstart import DOUBLING_SECONDS
+from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
+from planner.unit_cost import Traffic
+from policies.findings import violations
+from policies.invariants.documents import sources
+from policies.invariants.judge import judge, world_of
+from policies.invariants.rules import invariants
+from policies.invariants.world import World
+from scripts.report import risks
+from scripts.report.models import ServedModel, served_models
+from scripts.report.places import Ladder, Place, ladders, places
+from scripts.report.risks import Risk, Severity
+from scripts.report.routes import Route, routes
+from scripts.report.starts import Bar, bars
+from scripts.report.units import UnitRow, unit_rows
+from scripts.report.versions import Versions, versions
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the stack costs; dollars an hour."""
+
+    bill: Bill
+    now: float | None
+    """Of what runs on the twin; None where nothing of the stack does."""
+    outdated: dict[str, list[str]]
+    """Sources of prices that are `stale` or `undated`."""
+    mean_share: float
+    hours: int
+    """In a month."""
+    units: dict[str, UnitRow]
+    """What a million tokens, or a thousand pictures, of each model cost."""
+    traffic: Traffic
+    """What requests are taken to be for that."""
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether some price is missing, so that the real cost is higher."""
+        return any(line.is_lower_bound for line in self.bill.lines)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole page."""
+
+    stack: str
+    title: str
+    project: str
+    endpoint: str
+    exposure: str
+    is_protected: bool
+    day: date
+    resources: int
+    objects: int
+    rules: int
+    """Invariants that were put to the objects."""
+    costs: Costs
+    places: tuple[Place, ...]
+    ladders: tuple[Ladder, ...]
+    models: tuple[ServedModel, ...]
+    routes: tuple[Route, ...]
+    bars: tuple[Bar, ...]
+    doubling: float
+    """Seconds in which traffic doubles at worst, for spare replicas."""
+    quota: tuple[Standing, ...]
+    """What the stack can ask of each quota of accelerators, against the twin's."""
+    risks: tuple[Risk, ...]
+    versions: Versions
+
+    @property
+    def bars_by_model(self) -> dict[str, list[Bar]]:
+        """The bars of each model, in the order of its ladder."""
+        found: dict[str, list[Bar]] = {}
+        for bar in self.bars:
+            found.setdefault(bar.model, []).append(bar)
+        for group in found.values():
+            rungs = list(dict.fromkeys(bar.rung for bar in group))
+            group.sort(key=lambda bar: rungs.index(bar.rung))
+        return found
+
+    @property
+    def quota_by_metric(self) -> dict[str, dict[str, Standing]]:
+        """How each quota of accelerators stands, by its name and then by region."""
+        found: dict[str, dict[str, Standing]] = {}
+        for one in self.quota:
+            found.setdefault(one.need.metric.label, {})[one.need.region or ""] = one
+        return found
+
+    def count(self, severity: str) -> int:
+        """Return how many risks there are of one severity."""
+        return sum(risk.severity is Severity(severity) for risk in self.risks)
+
+
+def unlimited(need: Need) -> Limit | None:
+    """Return that the limit of a quota is not known."""
+    del need
+    return None
+
+
+def page(
+    platform: Platform,
+    stack: str,
+    folder: Path,
+    *,
+    day: date,
+    now: float | None = None,
+    limit_of: Callable[[Need], Limit | None] = unlimited,
+) -> Page:
+    """Return what a stack is, has, costs and risks.
+
+    Args:
+        platform: the stack.
+        stack: its name.
+        folder: what `render` wrote of it.
+        day: on which prices are looked at.
+        now: what runs of it costs an hour, where something runs.
+        limit_of: the limit of a quota; None where it is not known.
+    """
+    read = sources([folder])
+    worlds = [world_of(source) for source in read]
+    report = judge(read, [rule for _, rule in invariants().values()])
+    lines, started = served(platform), starts(platform)
+    total = bill(lines)
+    outdated = total.outdated(day)
+    resources = next((source.resources for source in read if source.resources), ())
+    locked, asked = versions(platform, worlds), standings(needs(platform), limit_of)
+    found = [
+        *risks.of_rules(report),
+        *risks.of_policies(violations(resources)),
+        *risks.of_capacity(platform),
+        *risks.of_quota(asked, platform.project),
+        *risks.of_starts(started),
+        *risks.of_replicas(lines, started),
+        *risks.of_versions(locked),
+        *risks.of_prices(total, outdated),
+    ]
+    return Page(
+        stack=stack,
+        title=f"{platform.prefix} {platform.environment}",
+        project=platform.project,
+        endpoint=endpoint(platform.gateway, "an address known after up"),
+        exposure=platform.gateway.exposure.value,
+        is_protected=platform.protection,
+        day=day,
+        resources=len(resources),
+        objects=report.objects,
+        rules=report.rules,
+        costs=Costs(
+            total,
+            now,
+            outdated,
+            MEAN_SHARE,
+            HOURS_PER_MONTH,
+            unit_rows(unit_costs(platform, total, DEFAULT_TRAFFIC)),
+            DEFAULT_TRAFFIC,
+        ),
+        places=places(platform, lines),
+        ladders=ladders(platform),
+        models=served_models(platform),
+        routes=_in_order(platform, routes(_of_regions(platform, worlds))),
+        bars=bars(platform, started),
+        doubling=DOUBLING_SECONDS,
+        quota=tuple(one for one in asked if one.need.kind == "accelerator"),
+        risks=risks.ordered(found),
+        versions=locked,
+    )
+
+
+def _of_regions(platform: Platform, worlds: list[World]) -> list[World]:
+    """Return the clusters in the order of the stack's regions."""
+    order = [Names(platform).cluster(region) for region in platform.regions]
+    return sorted(worlds, key=lambda world: order.index(world.name))
+
+
+def _in_order(platform: Platform, found: tuple[Route, ...]) -> tuple[Route, ...]:
+    """Return routes in the order of the stack's models, those of no model last."""
+    order = list(platform.models)
+
+    def key(route: Route) -> int:
+        return min((order.index(name) for name in route.names if name in order), default=len(order))
+
+    return tuple(sorted(found, key=key))

@@ -1,0 +1,210 @@
+"""Where a stack runs: regions with their clusters, and ladders of capacity, as the page shows."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gke_inference.accelerators import accelerator, zones_of
+from gke_inference.prices import Price, rung_price
+from gke_inference.rungs import Rung
+from infra.capacity import checked_rungs, prefill_capacity
+from infra.names import Names
+from infra.stack import Model, Platform
+from infra.stack.regions import Region
+from planner.cost import Served
+from planner.obtaining import notes, obtaining
+
+_MOST_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class Chips:
+    """The picture of one replica's chips: rows and columns of squares for each host."""
+
+    kind: str
+    """`tpu` or `gpu`."""
+    hosts: int
+    columns: int
+    rows: int
+
+    @property
+    def count(self) -> int:
+        """Chips of all hosts."""
+        return self.hosts * self.columns * self.rows
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A rung in one region."""
+
+    region: str
+    zones: tuple[str, ...]
+    """Where its machines can stand; empty: the catalogue does not list them."""
+    price: Price | None
+    """Of a replica an hour."""
+    notes: tuple[str, ...]
+    """What is known about getting it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One rung of a ladder, over all regions that have it."""
+
+    rung: Rung
+    title: str
+    """Of the accelerator."""
+    chips: Chips
+    risk: str
+    """How the way to buy it can fail."""
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A capacity: its rungs from the first to the last, and who stands on them."""
+
+    name: str
+    steps: tuple[Step, ...]
+    models: tuple[str, ...]
+    moves_back: bool
+    has_images: bool
+    """Whether its nodes carry the engine images."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A model in one region."""
+
+    model: str
+    chips: Chips
+    """Of its first rung there."""
+    rung: str
+    minimum: int
+    maximum: int
+    beside: tuple[str, ...]
+    """Replicas of other roles, such as `1 standby`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A region and its cluster."""
+
+    region: str
+    cluster: str
+    mode: str
+    spread: str
+    channel: str
+    zones: tuple[str, ...]
+    system_nodes: str
+    maintenance: str
+    models: tuple[Running, ...]
+
+
+def picture(rung: Rung) -> Chips:
+    """Return how the chips of a rung are drawn: a slice as its topology, GPUs four to a row."""
+    each = rung.chips_per_node
+    if rung.kind == "tpu" and rung.topology is not None and not rung.is_multi_host:
+        first, *others = (int(side) for side in rung.topology.split("x"))
+        return Chips("tpu", 1, math.prod(others), first)
+    columns = next(width for width in (4, 3, 2, 1) if each % width == 0) if each > 2 else each
+    if each > 4 * _MOST_COLUMNS:
+        columns = _MOST_COLUMNS
+    return Chips(rung.kind, rung.hosts, columns, math.ceil(each / columns))
+
+
+def zones(platform: Platform, rung: Rung, region: str) -> tuple[str, ...]:
+    """Return the zones of a cluster in which a rung's machines can stand.
+
+    Empty where the catalogue does not list the zones of the accelerator.
+    """
+    if named := rung.reservation_zones or rung.zones:
+        return named
+    listed = zones_of(rung.accelerator, region)
+    return tuple(zone for zone in platform.regions[region].zones if zone in listed)
+
+
+def ladders(platform: Platform) -> tuple[Ladder, ...]:
+    """Return every capacity of a stack, in its order."""
+    return tuple(_ladder(platform, name) for name in platform.capacity)
+
+
+def _ladder(platform: Platform, name: str) -> Ladder:
+    capacity = platform.capacity[name]
+    by_place: dict[int, tuple[Rung, list[Offer]]] = {}
+    for region in platform.regions:
+        for at, rung in checked_rungs(platform, name, region).items():
+            offer = Offer(
+                region,
+                zones(platform, rung, region),
+                rung_price(rung, region, allow_lower_bound=True),
+                notes(rung.accelerator, region, rung.provisioning),
+            )
+            by_place.setdefault(at, (rung, []))[1].append(offer)
+    return Ladder(
+        name,
+        tuple(_step(*by_place[at]) for at in sorted(by_place)),
+        tuple(key for key, model in platform.models.items() if name in _capacities(model)),
+        capacity.move_back,
+        capacity.image_cache,
+    )
+
+
+def _capacities(model: Model) -> tuple[str, ...]:
+    return (model.capacity, prefill_capacity(model) or model.capacity)
+
+
+def _step(rung: Rung, offers: list[Offer]) -> Step:
+    title = accelerator(rung.accelerator).title
+    return Step(rung, title, picture(rung), obtaining(rung.provisioning), tuple(offers))
+
+
+def places(platform: Platform, lines: Iterable[Served]) -> tuple[Place, ...]:
+    """Return every region of a stack, in its order.
+
+    Args:
+        platform: the stack.
+        lines: of `infra.costing.served`.
+    """
+    every = list(lines)
+    return tuple(
+        _place(platform, name, region, [one for one in every if one.region == name])
+        for name, region in platform.regions.items()
+    )
+
+
+def _place(platform: Platform, name: str, region: Region, lines: list[Served]) -> Place:
+    pool, window = region.system_pool, region.maintenance
+    by_model: dict[str, list[Served]] = {}
+    for one in lines:
+        by_model.setdefault(one.model, []).append(one)
+    return Place(
+        name,
+        Names(platform).cluster(name),
+        region.mode.value,
+        region.cluster.value,
+        region.release_channel.value,
+        region.zones,
+        "managed by GKE"
+        if pool is None
+        else f"{pool.min_nodes} to {pool.max_nodes} {pool.machine_type}",
+        "any time"
+        if window is None
+        else f"{', '.join(day.name[:3].capitalize() for day in window.days)} "
+        f"from {window.start_hour:02}:00 UTC for {window.hours} h",
+        tuple(_running(model, roles) for model, roles in by_model.items()),
+    )
+
+
+def _running(model: str, roles: list[Served]) -> Running:
+    main = next((one for one in roles if one.role == "serve"), roles[0])
+    beside = tuple(
+        f"{span(one.minimum, one.maximum)} {one.role}" for one in roles if one is not main
+    )
+    return Running(
+        model, picture(main.rungs[0]), main.rungs[0].label, main.minimum, main.maximum, beside
+    )
+
+
+def span(least: int, most: int) -> str:
+    """Return a range of numbers as a reader says it: `2 to 12`, or `1` where both are one."""
+    return str(least) if least == most else f"{least} to {most}"

@@ -1,0 +1,99 @@
+"""The report of a stack that the real engine previewed, as a real browser shows it."""
+
+import asyncio
+from datetime import date
+
+import pytest
+
+from infra.load import read
+from scripts.render import preview_states, write
+from scripts.report.write import write_report
+from tests.browser import chromium, tab
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_browser]
+
+HEADINGS = (
+    "[...document.querySelectorAll('h1, h2, h3')].map(one => one.tagName + ' ' + one.innerText)"
+)
+FAINT = """
+(() => {
+  const parts = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const behind = one => {
+    for (let at = one; at; at = at.parentElement) {
+      const found = parts(getComputedStyle(at).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const one = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || one.closest('svg')) continue;
+    const style = getComputedStyle(one);
+    const [a, b] = [light(parts(style.color)), light(behind(one))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const isLarge = parseFloat(style.fontSize) >= 24;
+    if (ratio < (isLarge ? 3 : 4.5)) faint.push(`${one.innerText}: ${ratio.toFixed(1)}`);
+  }
+  return faint;
+})()
+"""
+"""Text whose contrast is below what WCAG 2.2 asks for at level AA."""
+
+
+@pytest.fixture(scope="module")
+def page(engine, tmp_path_factory):
+    """File of the report of `prod`."""
+    folder = tmp_path_factory.mktemp("report")
+    write(preview_states(engine, "prod"), folder)
+    return write_report(read("prod"), "prod", folder, day=date(2026, 11, 21))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = chromium()
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    return found
+
+
+def seen(browser, page, *, width, dark):
+    """Return what the browser asked for and logged, widths, headings, faint text and pictures."""
+
+    async def look():
+        async with tab(browser) as one:
+            await one.open(page.as_uri(), width=width, dark=dark)
+            return {
+                "asked": one.requests,
+                "logged": one.logged,
+                "width": await one.value("document.documentElement.scrollWidth"),
+                "headings": await one.value(HEADINGS),
+                "faint": await one.value(FAINT),
+                "back": await one.value("getComputedStyle(document.body).backgroundColor"),
+                "unnamed": await one.value(
+                    "[...document.querySelectorAll('svg[role=img]')]"
+                    ".filter(one => !one.querySelector('title')?.textContent.trim()).length"
+                ),
+            }
+
+    return asyncio.run(look())
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_it_whole_readable_and_from_one_file(browser, page, width, dark):
+    found = seen(browser, page, width=width, dark=dark)
+    assert found["asked"] == [page.as_uri()]
+    assert found["logged"] == []
+    assert found["width"] == width
+    assert found["faint"] == []
+    assert found["unnamed"] == 0
+    assert found["headings"][0] == "H1 acme prod"
+    for title in ("What runs where", "What it costs", "What can go wrong", "Capacity ladders",
+                  "Cold start", "Models", "Routes", "Versions"):  # fmt: skip
+        assert f"H2 {title}" in found["headings"]
+    assert (found["back"] == "rgb(16, 19, 18)") is dark

@@ -1,0 +1,12 @@
+"""How a way to buy an accelerator can fail."""
+
+from gke_inference.accelerators import PROVISIONING
+from planner.obtaining import notes, obtaining
+
+
+def test_every_way_to_buy_can_fail_in_a_way_that_is_known():
+    assert len({obtaining(way) for way in PROVISIONING}) == len(PROVISIONING)
+
+
+def test_notes_name_the_zones_that_have_the_accelerator():
+    assert "zones a, b, c" in " ".join(notes("nvidia-l4", "us-central1", "spot"))

@@ -1,0 +1,134 @@
+"""The page of a stack: its figures are those of the commands, and its markup is sound."""
+
+from datetime import date
+from html.parser import HTMLParser
+
+import pytest
+
+from gke_inference.gateway_router import MODEL_HEADER
+from infra.costing import served, starts
+from planner.coldstart import asks_at, spare_replicas
+from planner.cost import bill
+from scripts.images_actions import rows
+from scripts.report.page import page
+from scripts.report.starts import bars
+from scripts.report.write import html, time
+from tests.unit.report.conftest import NAME, route, state
+
+DAY = date(2026, 11, 21)
+VOID = {"meta", "link", "br"}
+
+
+@pytest.fixture
+def made(stack, rendered):
+    """The page of `local` with two routes."""
+    model = {MODEL_HEADER: "llama-3.1-8b"}
+    folder = rendered(
+        route("a", {"old": 90, "new": 10}, **model),
+        route("b", {"new": 1}, **model, x_model_version="2"),
+        state("gateway.networking.k8s.io/v1", "Gateway", "g", {}),
+    )
+    return page(stack(), "local", folder, day=DAY)
+
+
+def test_the_bill_is_that_of_the_command_cost(made, stack):
+    assert made.costs.bill == bill(served(stack()))
+    assert made.costs.outdated == bill(served(stack())).outdated(DAY)
+
+
+def test_the_bars_are_the_starts_of_the_command_coldstart(stack):
+    platform = stack(name="prod")
+    found = starts(platform)
+    drawn = bars(platform, found)
+    assert sum(len(bar.regions) for bar in drawn) == len(found)
+    for one in found:
+        (bar,) = [
+            bar
+            for bar in drawn
+            if (bar.model, bar.rung) == (one.model, one.rung) and one.region in bar.regions
+        ]
+        last = bar.parts[-1]
+        assert last.begins + last.seconds == pytest.approx(one.start.seconds)
+        minimum = platform.models[one.model].replicas.min
+        assert bar.spare == spare_replicas(minimum, one.start)
+        assert bar.asks_at == asks_at(one.start)
+        assert bar.is_late is one.is_late
+
+
+def test_a_bar_begins_with_the_wait_for_a_machine(stack):
+    platform = stack(name="prod")
+    queued = [bar for bar in bars(platform, starts(platform)) if "flex-start" in bar.rung]
+    assert queued
+    assert all(bar.parts[0].name == "queue" for bar in queued)
+
+
+def test_a_canary_has_its_share_and_a_pinned_version_its_header(made):
+    shared, pinned = made.routes
+    assert [(one.name, one.percent) for one in shared.backends] == [("old", 90), ("new", 10)]
+    assert shared.names == ("llama-3.1-8b",)
+    assert shared.headers == ()
+    assert pinned.headers == ("x-model-version: 2",)
+    assert pinned.clusters == (NAME,)
+
+
+def test_versions_are_those_of_the_lock_and_of_the_rendered_objects(made, stack):
+    assert made.versions.images == tuple(rows(stack(), "us-central1"))
+    assert made.versions.unpinned == sum(not row.is_pinned for row in made.versions.images)
+    (api,) = made.versions.apis
+    assert api.kinds == (("Gateway", 1), ("HTTPRoute", 2))
+
+
+class Reader(HTMLParser):
+    """Reads headings, tables, pictures and links of a page, and whether its tags are closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.headings, self.scopes, self.pictures, self.addresses, self.open = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag in {"h1", "h2", "h3"}:
+            self.headings.append(int(tag[1]))
+        if tag == "th":
+            self.scopes.append(values.get("scope"))
+        if tag == "svg":
+            self.pictures.append(bool(values.get("aria-label")) or "aria-hidden" in values)
+        self.addresses += [values[key] for key in ("href", "src") if key in values]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        """Pictures close their shapes at once."""
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_markup_is_sound_and_names_nothing_from_elsewhere(made):
+    text = html(made)
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    assert reader.headings[0] == 1
+    assert reader.headings.count(1) == 1
+    steps = zip(reader.headings, reader.headings[1:], strict=False)
+    assert all(after <= before + 1 for before, after in steps)
+    assert set(reader.scopes) <= {"col", "row", "rowgroup"}
+    assert all(reader.pictures)
+    assert all(one.startswith(("#", "data:")) for one in reader.addresses)
+    assert "<script" not in text
+    assert "url(" not in text
+
+
+def test_what_a_stack_says_is_text_and_no_markup(stack, rendered):
+    folder = rendered(route("a", {"<b>pool</b>": 1}))
+    text = html(page(stack(), "local", folder, day=DAY))
+    assert "&lt;b&gt;pool&lt;/b&gt;" in text
+    assert "<b>pool</b>" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min"), (409, "6 min 49 s")]
+)
+def test_a_time_is_said_in_minutes_and_seconds(seconds, said):
+    assert time(seconds) == said

@@ -1,0 +1,65 @@
+"""Regions and ladders as the page shows them."""
+
+import pytest
+
+from gke_inference.accelerators import accelerator, accelerator_names, gpu_counts
+from gke_inference.prices import rung_price
+from gke_inference.rungs import RungArgs, check_rung
+from infra.costing import served
+from scripts.report.places import ladders, picture, places
+
+
+def shapes():
+    """Yield every shape of the catalogue as a rung."""
+    for name in accelerator_names():
+        chip = accelerator(name)
+        for topology in dict.fromkeys(one.topology for one in chip.slices):
+            yield RungArgs(accelerator=name, provisioning="spot", topology=topology)
+        for count in gpu_counts(name) if chip.kind == "gpu" else ():
+            yield RungArgs(accelerator=name, provisioning="spot", count=count)
+            yield RungArgs(accelerator=name, provisioning="spot", count=count, hosts=2)
+
+
+@pytest.mark.parametrize("args", list(shapes()), ids=lambda args: " ".join(map(str, args.values())))
+def test_a_picture_has_as_many_chips_as_a_replica_and_fits_a_card(args):
+    rung = check_rung(args)
+    drawn = picture(rung)
+    assert drawn.count == rung.chips
+    assert drawn.columns <= 16
+
+
+def test_a_single_host_slice_is_drawn_as_its_topology():
+    rung = check_rung({"accelerator": "tpu-v6e", "provisioning": "spot", "topology": "2x4"})
+    assert (picture(rung).columns, picture(rung).rows) == (4, 2)
+
+
+def test_a_rung_is_offered_only_where_the_stack_has_it(stack):
+    heavy = next(one for one in ladders(stack(name="prod")) if one.name == "heavy")
+    reserved = heavy.steps[0]
+    assert reserved.rung.accelerator == "nvidia-h200-141gb"
+    assert [offer.region for offer in reserved.offers] == ["us-central1", "europe-west4"]
+    assert reserved.offers[0].zones == ("us-central1-b",)
+
+
+def test_a_price_on_a_ladder_is_that_of_the_price_list(stack):
+    for ladder in ladders(stack(name="prod")):
+        for step in ladder.steps:
+            for offer in step.offers:
+                known = rung_price(step.rung, offer.region, allow_lower_bound=True)
+                assert offer.price == known
+
+
+def test_a_rung_without_named_zones_stands_where_catalogue_and_cluster_agree(stack):
+    platform = stack(lambda data: data["regions"]["us-central1"].update(zones=["us-central1-b"]))
+    on_demand = ladders(platform)[0].steps[1]
+    assert on_demand.offers[0].zones == ("us-central1-b",)
+
+
+def test_a_region_says_what_runs_there_and_what_stands_by(stack):
+    platform = stack(name="prod")
+    first, *_, last = places(platform, served(platform))
+    assert first.cluster == "acme-prod-us-central1"
+    assert [one.model for one in first.models] == list(platform.models)
+    assert (first.models[0].minimum, first.models[0].maximum) == (2, 12)
+    assert first.models[0].beside == ("1 standby",)
+    assert "qwen3-32b" not in [one.model for one in last.models]

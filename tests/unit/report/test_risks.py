@@ -1,0 +1,135 @@
+"""What can go wrong with a stack, as the page says it."""
+
+from datetime import date
+
+import pytest
+
+from infra.costing import served, starts
+from planner.cost import bill
+from policies.findings import Violation
+from policies.invariants.finding import Finding, Verdict
+from policies.invariants.judge import Report
+from scripts.report import risks
+from scripts.report.risks import Risk, Severity
+
+
+def rungs(*kept):
+    """Return the change that keeps some rungs of `interactive`, and what is left of the model."""
+
+    def change(data):
+        ladder = data["capacity"]["interactive"]
+        ladder["rungs"] = [ladder["rungs"][at] for at in kept]
+        data["models"]["llama-3.1-8b"]["form"] = "single"
+        del data["models"]["llama-3.1-8b"]["replicas"]["standby"]
+
+    return change
+
+
+def one_zone(data):
+    data["regions"]["us-central1"]["zones"] = ["us-central1-b"]
+
+
+def no_such_zone(data):
+    rungs(2)(data)
+    h200 = {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "on-demand"}
+    data["capacity"]["interactive"]["rungs"] = [h200]
+    data["regions"]["us-central1"]["zones"] = ["us-central1-a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "severity", "says"),
+    [
+        (
+            rungs(0),
+            Severity.MEND,
+            "has one rung, tpu-v6e 2x2 reservation, and nothing to fall back",
+        ),
+        (rungs(2), Severity.MEND, "has no rung that lasts"),
+        (one_zone, Severity.MEND, "has all its machines of a region in one zone"),
+        (no_such_zone, Severity.STOPS, "cannot get nvidia-h200-141gb x8 on-demand in us-central1"),
+    ],
+    ids=["one rung", "spot alone", "one zone", "no zone"],
+)
+def test_a_ladder_that_ends_too_early_is_a_risk(stack, change, severity, says):
+    found = [one for one in risks.of_capacity(stack(change)) if says in one.what]
+    assert [one.severity for one in found] == [severity]
+
+
+def test_a_ladder_of_three_rungs_in_three_zones_is_none(stack):
+    assert list(risks.of_capacity(stack())) == []
+
+
+def test_a_disk_in_one_zone_is_a_risk_whatever_the_rungs_have(stack):
+    found = list(risks.of_capacity(stack(name="prod")))
+    assert [one.subject for one in found] == ["Zone"]
+    assert found[0].what.startswith("llama-3.3-70b")
+    assert found[0].where == "us-central1-b, asia-southeast1-b"
+    assert found[0].then == "add a disk in another zone"
+
+
+def test_a_model_of_one_replica_is_a_risk_and_a_standby_mends_it(stack):
+    def with_standby(data):
+        data["models"]["llama-3.1-8b"]["replicas"]["standby"] = 1
+
+    found = [
+        list(risks.of_replicas(served(one), starts(one))) for one in (stack(), stack(with_standby))
+    ]
+    assert [len(each) for each in found] == [1, 0]
+    slowest = max(one.start.seconds for one in starts(stack()))
+    assert f"up to {slowest:.0f} s" in found[0][0].what
+
+
+def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
+    def hurried(data):
+        data["models"]["llama-3.1-8b"]["slo"]["cold_start_s"] = 300
+
+    platform = stack(hurried)
+    found = list(risks.of_starts(starts(platform)))
+    late = [one for one in starts(platform) if one.is_late]
+    assert [one.what for one in found] == [
+        f"llama-3.1-8b on {late[0].rung} starts in {late[0].start.seconds:.0f} s, "
+        "slo.cold_start_s is 300"
+    ]
+
+
+def test_what_has_no_price_or_a_stale_one_is_a_risk(stack):
+    total = bill(served(stack(name="prod")))
+    assert any("no public price" in one.what for one in risks.of_prices(total, {}))
+    later = total.outdated(date(2030, 1, 1))
+    said = {one.what: one.severity for one in risks.of_prices(total, later | {"stale": ["a"]})}
+    assert said["Prices are older than 120 days"] is Severity.MEND
+
+
+def finding(verdict, rule, name="Deployment models/a"):
+    return Finding(verdict, name, "spec", "1", "why", "fix", "file", rule, "c-1")
+
+
+def test_a_broken_invariant_stops_it_and_an_open_one_is_to_be_known():
+    findings = (
+        finding(Verdict.BROKEN, "names-agree"),
+        finding(Verdict.BROKEN, "names-agree", "Deployment models/b"),
+        finding(Verdict.UNKNOWN, "fits"),
+    )
+    first, second = risks.of_rules(Report(2, 54, findings))
+    assert (first.severity, first.what) == (Severity.STOPS, "names-agree: why")
+    assert first.where == "Deployment models/a (c-1), Deployment models/b (c-1)"
+    assert (second.severity, second.what) == (Severity.KNOW, "fits cannot decide: why")
+
+
+def test_a_mandatory_policy_stops_it_an_advisory_one_is_known_and_a_mended_one_is_none():
+    found = risks.of_policies(
+        Violation(level, "asks", level, "Cluster a", "must be")
+        for level in ("advisory", "mandatory", "remediating")
+    )
+    assert [one.severity for one in found] == [Severity.KNOW, Severity.STOPS]
+
+
+def test_the_worst_comes_first_and_nothing_twice():
+    known = Risk(Severity.KNOW, "Cost", "a", "", "")
+    stops = Risk(Severity.STOPS, "Policy", "b", "", "")
+    assert risks.ordered([known, stops, known]) == (stops, known)
+
+
+def test_many_names_are_cut_with_their_number():
+    assert risks.listed("abcdef") == "a, b, c, d and 2 more"
+    assert risks.listed("aab") == "a, b"
