@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import date
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_gateway import bench_gateway
 from scripts.bench_ladder import ladder_rows
 from scripts.bench_plan import plan_rows
+from scripts.bench_verdict import verdict_rows
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
@@ -52,6 +54,7 @@ class Subject(StrEnum):
     ROUTING = "routing"
     GATEWAY = "gateway"
     CONFIRM = "confirm"
+    VERDICT = "verdict"
 
 
 def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
@@ -207,6 +210,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.DIFFUSION: lambda _engine, _runs: diffusion_rows(),
     Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     Subject.GATEWAY: bench_hop,
+    Subject.VERDICT: lambda engine, runs: verdict_rows(partial(_previews, engine), runs),
 }
 
 

@@ -24,6 +24,21 @@ def scratch_project(folder: Path, stack: str, text: str, checkout: Path = REPOSI
     return project
 
 
+def scratch_checkout(folder: Path, stack: str, text: str) -> Path:
+    """Make a checkout with this one's program and a stack of its own, and return it.
+
+    Args:
+        folder: an empty folder.
+        stack: name of the one stack it has.
+        text: content of the stack's file.
+    """
+    (folder / "stacks").mkdir()
+    for name in ("Pulumi.yaml", "infra", "components"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    (folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(text)
+    return folder
+
+
 def backend(folder: Path) -> dict[str, str]:
     """Return the variable that keeps the state of a scratch project in its folder."""
     return {"PULUMI_BACKEND_URL": f"file://{folder / 'state'}"}

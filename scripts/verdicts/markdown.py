@@ -13,7 +13,10 @@ from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 
 MARKER = "<!-- gke-inference verdict -->"
 """First line of the comment, by which the next run finds it."""
-_MOST_ROWS = 40
+_MOST_LETTERS = 60_000
+"""GitHub takes 65,536 of a comment."""
+_ROWS = (40, 12, 4, 1)
+"""Rows that a table may have, tried until the comment is short enough."""
 _MOST_REASONS = 10
 _MOST_NAMES = 3
 _HEAD = {
@@ -28,7 +31,12 @@ _HEAD = {
 
 
 def comment(verdict: Verdict) -> str:
-    """Return the whole comment."""
+    """Return the whole comment, with shorter tables and no drawings where it would be too long."""
+    texts = (_comment(verdict, rows) for rows in _ROWS)
+    return next((text for text in texts if len(text) <= _MOST_LETTERS), _comment(verdict, 0))
+
+
+def _comment(verdict: Verdict, rows: int) -> str:
     lines = [MARKER, f"## Verdict: {_HEAD[verdict.word]}", "", _compared(verdict), ""]
     reasons = verdict.blocks
     if reasons:
@@ -37,7 +45,7 @@ def comment(verdict: Verdict) -> str:
             lines.append(f"- and {len(reasons) - _MOST_REASONS} more")
         lines.append("")
     for each in verdict.stacks:
-        lines += list(_stack(each))
+        lines += list(_stack(each, rows))
     if verdict.untouched:
         names = ", ".join(code(name) for name in verdict.untouched)
         lines.append(f"No changed file is part of {names}.")
@@ -48,24 +56,33 @@ def _compared(verdict: Verdict) -> str:
     return f"{plain(verdict.base)} against {plain(verdict.head)}, on the twin's engine."
 
 
-def _stack(one: StackVerdict) -> Iterator[str]:
+def _stack(one: StackVerdict, rows: int) -> Iterator[str]:
     yield f"### {code(one.stack)}: {_summary(one)}"
     yield ""
     if one.error:
         yield f"{plain(one.error)}"
         yield ""
         return
-    yield from _folded(f"{len(one.changes)} resources change", _changes(one.changes))
-    if one.moves:
-        yield from _folded(f"Pods that start anew: {pods(one.moves)}", _moves(one.moves))
-    yield from _folded(f"Cost: {cost_line(one.money)}", _money(one.money))
-    asked = f"{len(one.capacity)} quotas asked for more or less"
-    yield from _folded(f"Capacity: {asked}", _capacity(one.capacity))
-    for name, found in (("Policies", one.policies), ("Invariants", one.invariants)):
-        yield from _folded(f"{name}: {_counts(found)}", _breaches(found))
-    drawn = mermaid(one.topology)
+    for summary, body in (
+        (f"{len(one.changes)} resources change", _changes(one.changes)),
+        (f"Pods that start anew: {pods(one.moves)}", _moves(one.moves)),
+        (f"Cost: {cost_line(one.money)}", _money(one.money)),
+        (f"Capacity: {len(one.capacity)} quotas asked for more or less", _capacity(one.capacity)),
+        (f"Policies: {_counts(one.policies)}", _breaches(one.policies)),
+        (f"Invariants: {_counts(one.invariants)}", _breaches(one.invariants)),
+    ):
+        yield from _folded(summary, _cut(body, rows))
+    drawn = mermaid(one.topology) if rows == _ROWS[0] else ""
     if drawn:
         yield from _folded("What changes, drawn", ["```mermaid", *drawn.splitlines(), "```"])
+
+
+def _cut(lines: list[str], rows: int) -> list[str]:
+    """Return a table with at most so many rows."""
+    most = rows + 2  # the head and the line below it
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], "", f"and {len(lines) - most} more, in the JSON beside this comment"]
 
 
 def _summary(one: StackVerdict) -> str:
@@ -92,10 +109,7 @@ def _folded(summary: str, body: Iterable[str]) -> Iterator[str]:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     if not rows:
         return []
-    lines = [_row(head), _row(["---"] * len(head)), *map(_row, rows[:_MOST_ROWS])]
-    if len(rows) > _MOST_ROWS:
-        lines += ["", f"and {len(rows) - _MOST_ROWS} more, in the JSON beside this comment"]
-    return lines
+    return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
 
 
 def _row(cells: Sequence[str]) -> str:

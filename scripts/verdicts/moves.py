@@ -50,11 +50,11 @@ def moves(
         after: objects of the head, as those.
         states: resources of the base, for the labels of its node pools.
     """
-    worlds = {world.name: world for world in (*after, *before)}  # what goes is in the base alone
+    old, new = ({world.name: world for world in side} for side in (before, after))
     by_urn = {state["urn"]: state for state in states}
     found: dict[tuple[str, str], Move] = {}
     for change in changes:
-        for move in _moved(change, worlds, {w.name: w for w in after}, by_urn):
+        for move in _moved(change, old, new, by_urn):
             found.setdefault((move.cluster, move.workload), move)
     return sorted(found.values(), key=lambda one: (one.cluster, one.workload))
 

@@ -4,21 +4,18 @@ Both sides are put to the rules of this checkout, so that a changed rule is no c
 The rules run here, on the inputs that the engine had, as it would have them checked at a preview.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
-
+from policies.findings import violations
 from policies.invariants.documents import Document, Source
 from policies.invariants.finding import Verdict
 from policies.invariants.judge import judge, world_of
 from policies.invariants.rules import invariants
 from policies.invariants.world import World
-from policies.rule import Resource, Rule, StackRule
 from policies.rules import RULES, STACK_RULES
 from scripts.render import cluster_names, without_unknowns
-from scripts.verdicts.changes import name_of
 from scripts.verdicts.runs import State
 from twin.kubernetes.objects import to_object
 from twin.rpc import SIGNATURE_KEY
@@ -70,70 +67,30 @@ def opened(value: Any) -> Any:
     return value
 
 
-def broken_policies(states: Iterable[State]) -> Iterator[Breach]:
-    """Yield what breaks a policy of the pack; one that needs a value nobody knows is quiet."""
-    resources = [
-        Resource(
-            str(state["type"]),
-            state["urn"].rsplit("::", 1)[-1],
-            state["urn"],
-            unknown_checking_proxy(opened(state.get("inputs") or {})),
-        )
-        for state in states
+def readable(states: Iterable[State]) -> list[State]:
+    """Return states whose inputs can be read: secrets hidden, unknowns in words."""
+    return [
+        {**state, "inputs": without_unknowns(opened(state.get("inputs") or {}))} for state in states
     ]
-    for rule in RULES:
-        for each in resources:
-            if rule.applies(each):
-                yield from _one(rule, each)
-    names = {each.urn: _title(each) for each in resources}
-    for rule in STACK_RULES:
-        found = _told(rule.check(resources, _defaults(rule)))
-        yield from (
-            Breach(rule.name, names.get(urn, ""), text, rule.level == "mandatory")
-            for urn, text in found
-        )
 
 
-def _one(rule: Rule, resource: Resource) -> Iterator[Breach]:
-    for text in _told(rule.check(resource, _defaults(rule))):
-        yield Breach(rule.name, _title(resource), text, rule.level == "mandatory")
-
-
-def _told(found: Iterator[Any]) -> Iterator[Any]:
-    try:
-        yield from found
-    except UnknownValueError:
-        return
-
-
-def _title(resource: Resource) -> str:
-    try:
-        return f"{resource.kind} {name_of(resource.urn, resource.props)}"
-    except UnknownValueError:
-        return f"{resource.kind} {resource.name}"
-
-
-def _defaults(rule: Rule | StackRule) -> Mapping[str, Any]:
-    return {key: schema["default"] for key, schema in rule.config.items() if "default" in schema}
+def broken_policies(states: Iterable[State]) -> Iterator[Breach]:
+    """Yield what breaks a policy of the pack, from readable states."""
+    for each in violations(states):
+        yield Breach(each.rule, each.resource, each.message, each.level == "mandatory")
 
 
 def sources(states: list[State]) -> list[Source]:
-    """Return the Kubernetes objects of a stack by cluster, each with its URN for a file."""
+    """Return the Kubernetes objects among readable states by cluster, each with its URN as file."""
     names = cluster_names(states)
     found: dict[str, list[Document]] = {name: [] for name in names.values()}
-    resources = tuple(
-        {"type": state["type"], "urn": state["urn"], "inputs": _readable(state)} for state in states
-    )
+    kept = ("type", "urn", "inputs")
+    resources = tuple({key: state[key] for key in kept} for state in states)
     for state in states:
-        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
+        provider = str(state.get("provider", "")).rpartition("::")[0]
         if str(state["type"]).startswith("kubernetes:") and provider in names:
-            body = to_object(_readable(state))
-            found[names[provider]].append(Document(state["urn"], body))
+            found[names[provider]].append(Document(state["urn"], to_object(state["inputs"])))
     return [Source(name, tuple(objects), resources) for name, objects in sorted(found.items())]
-
-
-def _readable(state: State) -> dict[str, Any]:
-    return without_unknowns(opened(state.get("inputs") or {}))
 
 
 def worlds(found: Iterable[Source]) -> list[World]:

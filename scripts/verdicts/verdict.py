@@ -19,6 +19,7 @@ from scripts.verdicts.rules import (
     broken_invariants,
     broken_policies,
     compared,
+    readable,
     sources,
     worlds,
 )
@@ -138,7 +139,8 @@ def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackV
     allowed = wanted.allow_replace if wanted is not None else ()
     states = [*run.before, *new]
     found = changes(run.steps, allowed, cluster_names(states))
-    read = [sources(list(states)) for states in (run.before, new)]
+    shown = [readable(states) for states in (run.before, new)]
+    read = [sources(states) for states in shown]
     before, after = worlds(read[0]), worlds(read[1])
     return StackVerdict(
         stack=stack,
@@ -146,8 +148,8 @@ def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackV
         changes=tuple(found),
         unchanged=unchanged(run.steps),
         moves=tuple(moves(found, before, after, run.before)),
-        policies=compared(broken_policies(run.before), broken_policies(new)),
-        invariants=compared(broken_invariants(read[0]), broken_invariants(read[1])),
+        policies=compared(*map(broken_policies, shown)),
+        invariants=compared(*map(broken_invariants, read)),
         topology=topology(found, before, after, states),
     )
 

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from scripts.scratch_project import scratch_checkout
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import Run, compare, runner
 from twin.paths import REPOSITORY
@@ -60,11 +61,7 @@ def main() -> None:
     """Run both and write the file."""
     text = (REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml").read_text()
     with tempfile.TemporaryDirectory() as folder:
-        head = Path(folder)
-        (head / "stacks").mkdir()
-        for name in ("Pulumi.yaml", "infra", "components"):
-            (head / name).symlink_to(REPOSITORY / name)
-        (head / "stacks" / f"Pulumi.{STACK}.yaml").write_text(changed(text))
+        head = scratch_checkout(Path(folder), STACK, changed(text))
         with runner() as cli:
             run = compare(cli, STACK, Checkout("base", REPOSITORY), Checkout("head", head))
     lines = [json.dumps(_short(step), sort_keys=True) for step in run.steps if _is_kept(step)]

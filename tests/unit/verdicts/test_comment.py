@@ -15,7 +15,7 @@ from scripts.verdicts.markdown import MARKER, code, comment, plain
 from scripts.verdicts.money import Amount, Money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid, svg
-from scripts.verdicts.rules import Breach, Compared, sources, worlds
+from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
 from scripts.verdicts.topology import topology
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 from tests.unit.verdicts.record import recorded
@@ -37,7 +37,7 @@ def first_lines(verdict):
 
 def drawn():
     run = recorded()
-    before, after = (worlds(sources(list(side))) for side in (run.before, run.after))
+    before, after = (worlds(sources(readable(side))) for side in (run.before, run.after))
     return topology(changes(run.steps), before, after, [*run.before, *run.after])
 
 
@@ -115,6 +115,17 @@ def test_many_changes_of_one_sort_take_one_row_and_many_rows_are_cut():
     assert "30 `Cluster`" not in text  # beyond the rows that are kept
     assert "and 21 more, in the JSON" in text
     assert "30 `Cluster`" in comment(judged(StackVerdict("dev", changes=safe)))
+
+
+def test_a_comment_that_would_be_too_long_has_shorter_tables_and_no_drawing():
+    name = "n" * 200
+    grave = tuple(change(Kind.RESTARTS, name=f"{name}{number}") for number in range(60))
+    stacks = [StackVerdict(f"s{n}", changes=grave, topology=drawn()) for n in range(20)]
+    text = comment(judged(*stacks))
+    assert 10_000 < len(text) < 60_000
+    assert "mermaid" not in text
+    assert text.count("<details>") == text.count("</details>") == 20
+    assert "mermaid" in comment(judged(stacks[0]))
 
 
 def test_nothing_that_a_pull_request_says_is_mark_up_or_a_mention():

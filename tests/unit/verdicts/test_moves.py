@@ -4,7 +4,7 @@ import pytest
 
 from scripts.verdicts.changes import changes
 from scripts.verdicts.moves import moves
-from scripts.verdicts.rules import sources, worlds
+from scripts.verdicts.rules import readable, sources, worlds
 from scripts.verdicts.runs import Run
 from tests.unit.verdicts.record import recorded
 from tests.unit.verdicts.steps import replacement, step
@@ -14,7 +14,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
 def moved(run):
-    before, after = (worlds(sources(list(side))) for side in (run.before, run.after))
+    before, after = (worlds(sources(readable(side))) for side in (run.before, run.after))
     found = moves(changes(run.steps), before, after, run.before)
     return {move.workload.rpartition("/")[2]: move for move in found}
 

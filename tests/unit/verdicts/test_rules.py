@@ -8,6 +8,7 @@ from scripts.verdicts.rules import (
     broken_policies,
     compared,
     opened,
+    readable,
     sources,
 )
 from tests.unit.verdicts.record import recorded
@@ -30,8 +31,8 @@ def test_advice_and_what_was_broken_before_block_nothing():
 def test_a_model_more_breaks_no_rule_that_was_not_broken_before():
     run = recorded()
     sides = [list(run.before), run.after]
-    policies = compared(*(broken_policies(side) for side in sides))
-    found = compared(*(broken_invariants(sources(side)) for side in sides))
+    policies = compared(*(broken_policies(readable(side)) for side in sides))
+    found = compared(*(broken_invariants(sources(readable(side))) for side in sides))
     for each in (policies, found):
         assert {one.rule for one in each.new} <= {one.rule for one in each.standing}
         assert each.mended == ()
@@ -45,8 +46,8 @@ def test_a_public_bucket_breaks_a_policy_and_is_named():
             "inputs": {"name": "weights", "publicAccessPrevention": "inherited"},
         }
     ]
-    found = {each.rule: each for each in broken_policies(states)}
-    assert found["private-bucket"].where == "Bucket weights"
+    found = {each.rule: each for each in broken_policies(readable(states))}
+    assert found["private-bucket"].where == "Bucket b"
 
 
 def test_a_rule_that_needs_what_nobody_knows_is_quiet():
@@ -57,7 +58,7 @@ def test_a_rule_that_needs_what_nobody_knows_is_quiet():
             "inputs": {"uniformBucketLevelAccess": True, "publicAccessPrevention": UNKNOWN},
         }
     ]
-    assert "private-bucket" not in {each.rule for each in broken_policies(states)}
+    assert "private-bucket" not in {each.rule for each in broken_policies(readable(states))}
 
 
 def test_an_engine_that_has_fewer_chips_than_it_splits_over_breaks_an_invariant():
@@ -73,7 +74,8 @@ def test_an_engine_that_has_fewer_chips_than_it_splits_over_breaks_an_invariant(
         if "nvidia.com/gpu" in group:
             group["nvidia.com/gpu"] = "3"
     found = compared(
-        broken_invariants(sources(list(run.before))), broken_invariants(sources(after))
+        broken_invariants(sources(readable(run.before))),
+        broken_invariants(sources(readable(after))),
     )
     assert found.is_blocked
     assert "Deployment models/llama-3-1-8b-gpu in acme-local-us-central1" in {
@@ -82,7 +84,7 @@ def test_an_engine_that_has_fewer_chips_than_it_splits_over_breaks_an_invariant(
 
 
 def test_objects_are_told_apart_by_cluster_and_carry_their_urn():
-    [source] = sources(list(recorded().before))
+    [source] = sources(readable(recorded().before))
     assert source.name == "acme-local-us-central1"
     assert all(each.file.startswith("urn:pulumi:local::") for each in source.documents)
 
