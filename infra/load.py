@@ -93,7 +93,7 @@ def platform_of(path: Path) -> Any:
                 )
             ]
         ) from None
-    except yaml.YAMLError as error:
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise StackError([Problem(path.name, f"is not YAML: {_one_line(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
@@ -102,7 +102,27 @@ def platform_of(path: Path) -> Any:
 
 
 class EngineLoader(yaml.SafeLoader):
-    """Reads YAML as the engine does: `yes` and `on` are text, and so is a date."""
+    """Reads YAML as the engine does: `yes`, `on` and dates are text. No key may come twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping.
+
+        Raises:
+            yaml.constructor.ConstructorError: a key is written twice, which hides what it says
+                first.
+        """
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"key {key.value!r} is written twice, in lines {seen[key.value]} and "
+                    f"{line}"
+                )
+            seen[key.value] = line
+        return super().construct_mapping(node, deep)
 
 
 EngineLoader.yaml_implicit_resolvers = {
@@ -118,5 +138,5 @@ EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
 )
 
 
-def _one_line(error: yaml.YAMLError) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())

@@ -169,10 +169,7 @@ def ask(
     out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
 ) -> None:
     """Ask a model of a stack through the gateway; pictures are saved as PNG files."""
-    file = TwinPaths.default().root.parent / stack / "endpoint"
-    if not file.exists():
-        raise CommandError(f"stack: must be up on the twin, got {stack!r}: make up STACK={stack}")
-    endpoint = file.read_text().strip()
+    endpoint = endpoint_of(stack, TwinPaths.default().root.parent)
     task = "image" if image else "generate"
     model = model or _first(stack, task)
     if not image:
@@ -184,6 +181,31 @@ def ask(
         path = out / f"{model}-{picture.seed}.png"
         path.write_bytes(picture.file)
         console.print(str(path), markup=False, soft_wrap=True)
+
+
+def endpoint_of(stack: str, folder: Path) -> str:
+    """Return the address of a stack's gateway, which somebody listens at.
+
+    Args:
+        stack: name of the stack.
+        folder: where `up` writes, a folder for each stack.
+
+    Raises:
+        CommandError: the stack is not up: `up` wrote no address, or nobody listens there.
+    """
+    file = folder / stack / "endpoint"
+    if file.exists():
+        endpoint = file.read_text().strip()
+        connection = _connection(endpoint)
+        try:
+            connection.connect()
+        except OSError:
+            pass
+        else:
+            return endpoint
+        finally:
+            connection.close()
+    raise CommandError(f"--stack: must be up on the twin, got {stack!r}: make up STACK={stack}")
 
 
 def _first(stack: str, task: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from infra.load import STACKS, platform_of
+from infra.problems import StackError
 from scripts.console import CommandError, console, ensure_tools
 from twin import daemon, processes
 from twin.environment import pulumi_environment
@@ -30,6 +32,19 @@ def check_stack(name: str) -> None:
     """
     if name not in stack_names():
         raise CommandError(f"STACK: must be one of {', '.join(stack_names())}, got {name!r}")
+
+
+def check_file(name: str) -> None:
+    """Refuse a stack whose file the engine could not read; it would not say which file it is.
+
+    Raises:
+        CommandError: names the file and what is wrong with it.
+    """
+    check_stack(name)
+    try:
+        platform_of(STACKS / f"Pulumi.{name}.yaml")
+    except StackError as error:
+        raise CommandError(str(error)) from None
 
 
 class Engine:
@@ -71,7 +86,8 @@ class Engine:
         """
         answer = self.run(*arguments, capture=True)
         if answer.returncode:
-            raise CommandError(answer.stderr.strip() or answer.stdout.strip())
+            said = answer.stderr.strip() or answer.stdout.strip()
+            raise CommandError(said.removeprefix("error: "))
         return json.loads(answer.stdout)
 
     def ensure_stack(self, name: str) -> None:

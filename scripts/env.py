@@ -6,7 +6,7 @@ import sys
 
 from scripts.console import console
 from scripts.engine import Engine, stack_names
-from twin import clusters
+from twin import clusters, daemon
 from twin.paths import TwinPaths
 
 
@@ -17,6 +17,8 @@ def env() -> None:
     """
     console.file = sys.stderr  # the shell evaluates what goes to standard output
     paths = TwinPaths.default()
+    if daemon.ports(paths) is None:
+        console.print("No twin runs: starting one, without clusters. `make down` ends it.")
     engine = Engine(paths)
     for stack in stack_names():
         engine.ensure_stack(stack)  # so that `pulumi preview -s NAME` finds each of them

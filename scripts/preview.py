@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError
-from scripts.engine import Engine
+from scripts.engine import Engine, check_file
 from scripts.guard import EVENTS, event_log, refuse_losses
 from twin.paths import TwinPaths
 
@@ -48,6 +48,7 @@ def preview(
     ] = None,
 ) -> None:
     """Preview a stack with the policy pack; changes nothing, fails where data would be lost."""
+    check_file(stack)
     engine = Engine(TwinPaths.default())
     engine.ensure_stack(stack)
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from scripts.console import CommandError, console
-from scripts.engine import Engine
+from scripts.engine import Engine, check_stack
 from scripts.placements import Placement, placements
 from twin import clusters, daemon
 from twin.gke.monitoring.server import address_of
@@ -73,6 +73,7 @@ def status(
 ) -> None:
     """Show the replicas of a stack on the twin: where, on which rung, at what price an hour."""
     paths = TwinPaths.default()
+    check_stack(stack)
     if daemon.ports(paths) is None:
         raise CommandError("the twin does not run: start it with make up")
     engine = Engine(paths)

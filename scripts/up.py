@@ -11,7 +11,7 @@ from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
-from scripts.engine import Engine, check_stack
+from scripts.engine import Engine, check_file
 from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
@@ -67,7 +67,7 @@ def up(
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
-    check_stack(stack)
+    check_file(stack)
     if not over_quota:
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
