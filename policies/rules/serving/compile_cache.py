@@ -7,6 +7,9 @@ from policies.reading import PodTemplate, at, chips, entries, environment, is_wo
 from policies.rule import Config, Properties, Resource, Rule
 
 VARIABLE = "VLLM_XLA_CACHE_PATH"
+"""Where vLLM keeps what it compiles."""
+JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
+"""Where other programs on JAX keep it, such as a server of pictures."""
 _LASTING = ("csi", "ephemeral", "nfs", "persistentVolumeClaim")
 _TPU_VARIABLES = frozenset(["TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY"])
 
@@ -16,6 +19,13 @@ def _is_tpu_server(container: Properties) -> bool:
     return "google.com/tpu" in chips(container) or not _TPU_VARIABLES.isdisjoint(
         str(at(entry, "name")) for entry in entries(container, "env")
     )
+
+
+def _variable(container: Properties, known: Properties) -> str:
+    """Return the variable that says where a server keeps what it compiles."""
+    if VARIABLE not in known and JAX_VARIABLE in known:
+        return VARIABLE if "vllm" in str(at(container, "image")) else JAX_VARIABLE
+    return VARIABLE
 
 
 def _volume_of(pod: PodTemplate, container: Properties, path: str) -> Properties | None:
@@ -38,18 +48,20 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
         for path, container in pod.containers():
             if not _is_tpu_server(container):
                 continue
-            cache = environment(container).get(VARIABLE)
+            known = environment(container)
+            variable = _variable(container, known)
+            cache = known.get(variable)
             if not isinstance(cache, str) or not cache:
-                yield f"{path}.env: {VARIABLE} must be a path on a lasting volume, got {cache!r}"
+                yield f"{path}.env: {variable} must be a path on a lasting volume, got {cache!r}"
                 continue
             if "://" in cache:
                 continue  # the engine writes to a bucket by itself
             volume = _volume_of(pod, container, cache)
             if volume is None:
-                yield f"{path}.volumeMounts: must hold {VARIABLE}, got none for {cache!r}"
+                yield f"{path}.volumeMounts: must hold {variable}, got none for {cache!r}"
             elif not any(kind in volume for kind in _LASTING):
                 name = at(volume, "name")
-                yield f"{path}.volumeMounts: {VARIABLE} must outlive the pod, got volume {name!r}"
+                yield f"{path}.volumeMounts: {variable} must outlive the pod, got volume {name!r}"
 
 
 RULE = Rule(
@@ -57,5 +69,5 @@ RULE = Rule(
     description="A TPU server keeps its compiled programs on a volume that outlives the pod.",
     applies=is_workload,
     check=_check,
-    reference="vLLM on TPU: VLLM_XLA_CACHE_PATH",
+    reference="vLLM on TPU: VLLM_XLA_CACHE_PATH; JAX: JAX_COMPILATION_CACHE_DIR",
 )

@@ -18,11 +18,13 @@ def deployment(container, volumes=(), annotations=None):
 
 
 CACHE = {"name": "VLLM_XLA_CACHE_PATH", "value": "/mnt/xla/llama"}
+JAX_CACHE = {"name": "JAX_COMPILATION_CACHE_DIR", "value": "/mnt/xla/flux"}
 MOUNT = {"name": "xla", "mountPath": "/mnt/xla"}
 
 
-def server(env=(CACHE,), mounts=(MOUNT,), volume=None):
+def server(env=(CACHE,), mounts=(MOUNT,), volume=None, image="registry.example/server:1"):
     container = {
+        "image": image,
         "resources": {"limits": {"google.com/tpu": "4"}},
         "env": list(env),
         "volumeMounts": list(mounts),
@@ -51,6 +53,17 @@ def server(env=(CACHE,), mounts=(MOUNT,), volume=None):
             "must outlive the pod",
         ),
         ("kubernetes:apps/v1:Deployment", server(env=()), "VLLM_XLA_CACHE_PATH must be a path"),
+        ("kubernetes:apps/v1:Deployment", server(env=(JAX_CACHE,)), None),
+        (
+            "kubernetes:apps/v1:Deployment",
+            server(env=(JAX_CACHE,), mounts=()),
+            "must hold JAX_COMPILATION_CACHE_DIR",
+        ),
+        (
+            "kubernetes:apps/v1:Deployment",
+            server(env=(JAX_CACHE,), image="docker.io/vllm/vllm-tpu:v0.32.0"),
+            "VLLM_XLA_CACHE_PATH must be a path",
+        ),
         ("kubernetes:apps/v1:Deployment", server(mounts=()), "must hold VLLM_XLA_CACHE_PATH"),
         (
             "kubernetes:apps/v1:Deployment",
