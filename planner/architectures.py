@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from planner.parameters import counted, head_size, number
 from planner.tables import table
@@ -115,10 +115,7 @@ def of_config(file: Path, parameters_billion: float | None = None) -> Architectu
     Raises:
         ValueError: the file cannot be read, or lacks a size.
     """
-    try:
-        config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: must be a model's config.json: {error}") from None
+    config = _config(file)
     text: dict[str, Any] = config.get("text_config", config)
     try:
         heads = int(text["num_attention_heads"])
@@ -148,6 +145,16 @@ def of_config(file: Path, parameters_billion: float | None = None) -> Architectu
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: must have the sizes of a language model: {error}") from None
+
+
+def _config(file: Path) -> dict[str, Any]:
+    try:
+        found: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file}: must be a model's config.json: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{file}: must be a model's config.json, which is an object")
+    return cast(dict[str, Any], found)
 
 
 def _bits(config: Mapping[str, Any], text: Mapping[str, Any]) -> int:

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from planner.plan import Plan, best_forms
+from planner.plan import Choice, Plan, best_forms
 
 _COLOURS = (
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
@@ -35,21 +35,7 @@ def draw(answer: Plan, file: Path) -> int:
     words = list(dict.fromkeys(one.candidate.form.word for one in shown))
     for number, one in enumerate(shown):
         colour = _COLOURS[words.index(one.candidate.form.word) % len(_COLOURS)]
-        cost, latency = one.usd_per_million, one.tpot_p95_ms
-        if cost is None:
-            continue
-        axes.errorbar(
-            [latency.value], [cost.value],
-            xerr=[[latency.value - latency.low], [latency.high - latency.value]],
-            yerr=[[cost.value - cost.low], [cost.high - cost.value]],
-            fmt="o", color=colour, mfc=colour if one.keeps_promise else "white",
-            elinewidth=0.5, alpha=0.8,
-        )  # fmt: skip
-        if number < _NAMED:
-            axes.annotate(
-                f"{one.candidate.form.label} {one.candidate.form.bits} bit {one.provisioning}",
-                (latency.value, cost.value), xytext=(5, 5), textcoords="offset points", fontsize=7,
-            )  # fmt: skip
+        _mark(axes, one, colour, is_named=number < _NAMED)
     for number, word in enumerate(words):
         axes.plot([], [], "o", color=_COLOURS[number % len(_COLOURS)], label=word)
     _label(axes, answer)
@@ -57,6 +43,25 @@ def draw(answer: Plan, file: Path) -> int:
     figure.savefig(file, format="svg", metadata={"Date": None})
     pyplot.close(figure)
     return len(shown)
+
+
+def _mark(axes: Any, one: Choice, colour: str, *, is_named: bool) -> None:
+    """Draw a choice with its intervals."""
+    cost, latency, form = one.usd_per_million, one.tpot_p95_ms, one.candidate.form
+    if cost is None:
+        return
+    axes.errorbar(
+        [latency.value], [cost.value],
+        xerr=[[latency.value - latency.low], [latency.high - latency.value]],
+        yerr=[[cost.value - cost.low], [cost.high - cost.value]],
+        fmt="o", color=colour, mfc=colour if one.keeps_promise else "white",
+        elinewidth=0.5, alpha=0.8,
+    )  # fmt: skip
+    if is_named:
+        axes.annotate(
+            f"{form.label} {form.bits} bit {one.provisioning}",
+            (latency.value, cost.value), xytext=(5, 5), textcoords="offset points", fontsize=7,
+        )  # fmt: skip
 
 
 def _label(axes: Any, answer: Plan) -> None:

@@ -88,12 +88,8 @@ def cold_start(
             f"got {image!r} and {weights!r}"
         )
     data = table("coldstart")
-    found: list[Stage] = []
-    if provisioning is not None:
-        if provisioning in data["queue"]:
-            found.append(_stage("queue", data["queue"][provisioning]))
-        found.append(_stage("node", data["node"][kind]))
-    found += [
+    found = [
+        *_node(kind, provisioning),
         _stage("image", data["image"][image]),
         _stage("pod", data["pod"]["any"]),
         _stage("initialise", data["initialise"]["any"]),
@@ -120,6 +116,16 @@ def probed_seconds(kind: str, weights_gb: float) -> float:
     """
     start = cold_start(kind, weights_gb, provisioning=None, weights="streamer", is_compiled=False)
     return sum(stage.seconds for stage in start.stages if stage.name in _PROBED)
+
+
+def _node(kind: str, provisioning: str | None) -> list[Stage]:
+    """Return the stages until there is a node; none where there is one already."""
+    data = table("coldstart")
+    if provisioning is None:
+        return []
+    queue = data["queue"].get(provisioning)
+    waits = [] if queue is None else [_stage("queue", queue)]
+    return [*waits, _stage("node", data["node"][kind])]
 
 
 def _stage(name: str, row: Mapping[str, Any]) -> Stage:

@@ -1,18 +1,20 @@
 """What models cost an hour and a month: at least, at most, expected, and what the prices rest on.
 
 Only accelerator machines are counted: the cluster's fee, system nodes, load balancers, storage and
-traffic out are not. A month has 730 hours.
+traffic out are not.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
-from gke_inference.prices import Price, rung_price
+from gke_inference.prices import Price, price, rung_price
 from gke_inference.rungs import Rung
 
 HOURS_PER_MONTH = 730
+"""Of a year, a twelfth: as Google reckons prices a month."""
 STALE_DAYS = 120
 MEAN_SHARE = 0.4
 """Mean over peak of traffic by day and week, where nobody says. Assumed."""
@@ -141,6 +143,19 @@ def _line(one: Served, mean_share: float) -> Line:
         one.maximum * dearest,
         len(prices) < len(options) or any(each.is_lower_bound for each in prices),
     )
+
+
+@cache
+def machine_price(word: str, region: str, provisioning: str, machine_type: str) -> Price | None:
+    """Return the price of a machine with its accelerators, or at least of these; None: no price.
+
+    Args:
+        word: accelerator, in the user's word.
+        region: where the machine is.
+        provisioning: how it is bought.
+        machine_type: Google's name of it.
+    """
+    return price(word, region, provisioning, machine_type=machine_type, allow_lower_bound=True)
 
 
 def _option(rung: Rung, region: str) -> Option:

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from planner.cost import HOURS_PER_MONTH
 from planner.plan import Choice, Plan
 from planner.tables import table
-
-HOURS_PER_MONTH = 730
 
 
 @dataclass(frozen=True)

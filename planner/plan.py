@@ -8,10 +8,11 @@ from functools import cache
 import numpy as np
 
 from gke_inference.accelerators import PROVISIONING, regions_of
-from gke_inference.prices import Price, price
+from gke_inference.prices import Price
 from planner.architectures import Architecture
 from planner.coldstart import ColdStart, cold_start
 from planner.correction import Traits, correction, gather, traits
+from planner.cost import machine_price
 from planner.forms import Candidate, Refused, candidates
 from planner.memory import kv_cache_gib
 from planner.obtaining import notes
@@ -238,11 +239,6 @@ def _offers(word: str, question: Question) -> list[tuple[str, str]]:
 
 
 @cache
-def _price(word: str, region: str, way: str, machine_type: str) -> Price | None:
-    return price(word, region, way, machine_type=machine_type, allow_lower_bound=True)
-
-
-@cache
 def _start(kind: str, weights_gb: float, way: str) -> ColdStart:
     return cold_start(kind, weights_gb, provisioning=way)
 
@@ -258,7 +254,7 @@ def _choice(
     replicas = int(found.replicas[at])
     exact = float(question.rate / (found.most_rate[at] * form.copies * question.utilisation))
     bound = (max(1, int(np.ceil(exact / spread))), max(1, int(np.ceil(exact * spread))))
-    listed = _price(form.word, region, way, form.machine_type)
+    listed = machine_price(form.word, region, way, form.machine_type)
     hour = million = every = None
     if listed is not None:
         each = listed.usd_per_hour * form.hosts

@@ -125,19 +125,8 @@ def work(
         groups: attention groups of an expert-parallel replica; each keeps its own KV cache, so
             that nothing is copied.
     """
-    copies = kv_copies(shape, tensor / groups)
-    window = shape.window
-    windowed = min(1.0, window[1] / shape.layers) if window else 0.0
-    values = (
-        shape.active_billion,
-        shape.parameters_billion - shape.looked_up_billion,
-        shape.layers,
-        shape.hidden,
-        shape.query_width or shape.hidden,
-        kv_token_bytes(shape, kv_bits) * copies,
-        window[0] if window else 1e12,
-        windowed,
-        shape.bits,
+    sizes = _sizes(shape, kv_token_bytes(shape, kv_bits) * kv_copies(shape, tensor / groups))
+    rates = (
         _MIXTURE[chip.kind] if shape.is_mixture else 1.0,
         peak_flops(chip, shape.bits) * tensor * stages,
         chip.bandwidth_gbps * 1e9 * tensor * stages,
@@ -145,11 +134,25 @@ def work(
         tensor,
         stages,
         _OVERHEAD,
-        given * (1 - prefix_share),
-        given * prefix_share,
-        made,
     )
-    return Work(*(np.array([float(value)]) for value in values))
+    lengths = (given * (1 - prefix_share), given * prefix_share, made)
+    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths)))
+
+
+def _sizes(shape: ModelShape, kv_bytes: float) -> tuple[float, ...]:
+    """Return the fields of `Work` that are of the model, in its order."""
+    window = shape.window
+    return (
+        shape.active_billion,
+        shape.parameters_billion - shape.looked_up_billion,
+        shape.layers,
+        shape.hidden,
+        shape.query_width or shape.hidden,
+        kv_bytes,
+        window[0] if window else 1e12,
+        min(1.0, window[1] / shape.layers) if window else 0.0,
+        shape.bits,
+    )
 
 
 def peak_flops(chip: Accelerator, bits: int) -> float:

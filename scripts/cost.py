@@ -138,6 +138,14 @@ def of_budget(budget: Budget, found: Bill) -> str:
     return f"budget: ${budget.monthly_usd:,} a month; the models take {', '.join(shares)}{less}"
 
 
+def _print_notes(found: Bill, today: date) -> None:
+    """Print the rungs without a price, and which prices are old."""
+    for rung in found.unpriced:
+        console.print(f"[dim]no price: {rung}[/dim]")
+    for said, sources in found.outdated(today).items():
+        console.print(f"[dim]{said} prices: {'; '.join(sources)}[/dim]")
+
+
 def cost(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
     mean_share: Annotated[
@@ -185,7 +193,4 @@ def cost(
             "now on the twin: "
             + ("it does not run" if at_work is None else f"${at_work:,.2f} an hour")
         )
-    for rung in found.unpriced:
-        console.print(f"[dim]no price: {rung}[/dim]")
-    for said, sources in found.outdated(today).items():
-        console.print(f"[dim]{said} prices: {'; '.join(sources)}[/dim]")
+    _print_notes(found, today)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.accelerators import Accelerator, accelerator, accelerator_names
-from gke_inference.prices import price
+from planner.cost import machine_price
 from twin import clusters
 from twin.gke.context import ClusterSpec
 from twin.kube import Kube
@@ -78,13 +78,7 @@ def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) 
         machine = labels["node.kubernetes.io/instance-type"]
         shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
         rung = f"{chip.name} {shape} {provisioning}"
-        found = price(
-            chip.name,
-            cluster.region,
-            provisioning,
-            machine_type=machine,
-            allow_lower_bound=True,
-        )
+        found = machine_price(chip.name, cluster.region, provisioning, machine)
         cost = found.usd_per_hour if found else None
         at_least = found is not None and found.is_lower_bound
     return Placement(

@@ -1,6 +1,9 @@
+from functools import cache
+
 import pytest
 
 from scripts.engine import Engine
+from scripts.render import preview_states
 from twin import daemon, processes
 from twin.paths import TwinPaths
 
@@ -11,3 +14,9 @@ def engine(tmp_path_factory):
     yield Engine(paths)
     daemon.shut_down(paths)
     assert processes.running(paths) == {}
+
+
+@pytest.fixture(scope="session")
+def states(engine):
+    """What a first `up` of a stack would make, previewed once a session; not to be changed."""
+    return cache(lambda stack: preview_states(engine, stack))

@@ -47,10 +47,9 @@ def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(engine,
 
 @pytest.mark.parametrize("stack", stack_names())
 def test_every_object_of_a_stack_passes_the_strict_checks_and_the_invariants(
-    engine, stack, tmp_path
+    states, stack, tmp_path
 ):
-    states = preview_states(engine, stack)
-    objects, resources = write(states, tmp_path)
+    objects, resources = write(states(stack), tmp_path)
     assert objects > 30
     assert resources > objects
     assert check_folder(tmp_path) == []
@@ -59,8 +58,8 @@ def test_every_object_of_a_stack_passes_the_strict_checks_and_the_invariants(
     assert report.of(Verdict.BROKEN) == []
 
 
-def test_a_wrong_field_in_a_rendered_file_is_found(engine, tmp_path):
-    write(preview_states(engine, "local"), tmp_path)
+def test_a_wrong_field_in_a_rendered_file_is_found(states, tmp_path):
+    write(states("local"), tmp_path)
     file = next((tmp_path / "manifests").rglob("computeclass*.yaml"))
     file.write_text(file.read_text().replace("whenUnsatisfiable:", "whenUnsatisfyable:"))
     resources = tmp_path / "resources.json"
@@ -70,23 +69,21 @@ def test_a_wrong_field_in_a_rendered_file_is_found(engine, tmp_path):
     assert any("ipCidrRagne" in problem for problem in problems)
 
 
-def test_prod_has_at_least_300_resources_in_three_regions(engine):
-    states = preview_states(engine, "prod")
-    real = [
-        state for state in states if not state["type"].startswith(("pulumi:", "gke-inference:"))
-    ]
+def test_prod_has_at_least_300_resources_in_three_regions(states):
+    prod = states("prod")
+    real = [state for state in prod if not state["type"].startswith(("pulumi:", "gke-inference:"))]
     assert len(real) >= 300
     regions = {
         state["inputs"]["location"]
-        for state in states
+        for state in prod
         if state["type"] == "gcp:container/cluster:Cluster"
     }
     assert len(regions) == 3
 
 
-def test_two_renders_of_a_stack_are_the_same(engine, tmp_path):
-    for name in ("a", "b"):
-        write(preview_states(engine, "staging"), tmp_path / name)
+def test_two_renders_of_a_stack_are_the_same(engine, states, tmp_path):
+    write(states("staging"), tmp_path / "a")
+    write(preview_states(engine, "staging"), tmp_path / "b")
     compared = filecmp.dircmp(tmp_path / "a", tmp_path / "b")
     assert not compared.diff_files
     assert not compared.left_only

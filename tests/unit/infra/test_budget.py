@@ -12,7 +12,7 @@ from infra.problems import StackError
 from infra.program import deploy
 from infra.project import services_of
 from infra.stack import Platform
-from planner.cost import bill
+from planner.cost import HOURS_PER_MONTH, bill
 from scripts.cost import of_budget
 from tests.unit.infra.broken_stacks import edited
 from tests.unit.infra.conftest import CloudRecorder
@@ -77,7 +77,7 @@ def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
     stack = platform(monthly_usd=2_000_000, discount_percent=50)
     found = bill(served(stack))
     assert stack.budget is not None
-    share = found.total("minimum") * 730 / 2 / 2_000_000
+    share = found.total("minimum") * HOURS_PER_MONTH / 2 / 2_000_000
     said = of_budget(stack.budget, found)
     assert said.startswith(f"budget: $2,000,000 a month; the models take {share:.0%} at minimum, ")
     assert said.endswith("50 % off list prices")
