@@ -10,7 +10,7 @@ from infra.exports import endpoint
 from infra.names import Names
 from infra.quota import Need, needs
 from infra.quota_check import Limit, Standing, standings
-from infra.stack import Platform
+from infra.stack import Budget, Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from planner.coldstart import DOUBLING_SECONDS
 from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
@@ -20,7 +20,7 @@ from policies.invariants.documents import sources
 from policies.invariants.judge import judge, world_of
 from policies.invariants.rules import invariants
 from policies.invariants.world import World
-from scripts.report import risks
+from scripts.report import risks, risks_capacity
 from scripts.report.models import ServedModel, served_models
 from scripts.report.places import Ladder, Place, ladders, places
 from scripts.report.risks import Risk, Severity
@@ -46,6 +46,12 @@ class Costs:
     """What a million tokens, or a thousand pictures, of each model cost."""
     traffic: Traffic
     """What requests are taken to be for that."""
+    budget: Budget | None
+
+    @property
+    def budget_at_list_price(self) -> float | None:
+        """What the budget of a month buys at list prices, in dollars."""
+        return risks.at_list_price(self.budget) if self.budget is not None else None
 
     @property
     def is_lower_bound(self) -> bool:
@@ -61,6 +67,8 @@ class Page:
     title: str
     project: str
     endpoint: str
+    is_named: bool
+    """Whether the endpoint has a host name."""
     exposure: str
     is_protected: bool
     day: date
@@ -141,18 +149,20 @@ def page(
     found = [
         *risks.of_rules(report),
         *risks.of_policies(violations(resources)),
-        *risks.of_capacity(platform),
-        *risks.of_quota(asked, platform.project),
-        *risks.of_starts(started),
-        *risks.of_replicas(lines, started),
+        *risks_capacity.of_capacity(platform),
+        *risks_capacity.of_quota(asked, platform.project),
+        *risks_capacity.of_starts(started),
+        *risks_capacity.of_replicas(lines, started),
         *risks.of_versions(locked),
+        *risks.of_budget(platform.budget, total),
         *risks.of_prices(total, outdated),
     ]
     return Page(
         stack=stack,
         title=f"{platform.prefix} {platform.environment}",
         project=platform.project,
-        endpoint=endpoint(platform.gateway, "an address known after up"),
+        endpoint=endpoint(platform.gateway, "ADDRESS"),
+        is_named=platform.gateway.hostname is not None,
         exposure=platform.gateway.exposure.value,
         is_protected=platform.protection,
         day=day,
@@ -167,6 +177,7 @@ def page(
             HOURS_PER_MONTH,
             unit_rows(unit_costs(platform, total, DEFAULT_TRAFFIC)),
             DEFAULT_TRAFFIC,
+            platform.budget,
         ),
         places=places(platform, lines),
         ladders=ladders(platform),
@@ -182,8 +193,8 @@ def page(
 
 def _of_regions(platform: Platform, worlds: list[World]) -> list[World]:
     """Return the clusters in the order of the stack's regions."""
-    order = [Names(platform).cluster(region) for region in platform.regions]
-    return sorted(worlds, key=lambda world: order.index(world.name))
+    order = {Names(platform).cluster(region): at for at, region in enumerate(platform.regions)}
+    return sorted(worlds, key=lambda world: order.get(world.name, len(order)))
 
 
 def _in_order(platform: Platform, found: tuple[Route, ...]) -> tuple[Route, ...]:

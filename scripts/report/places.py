@@ -14,7 +14,7 @@ from infra.stack.regions import Region
 from planner.cost import Served
 from planner.obtaining import notes, obtaining
 
-_MOST_COLUMNS = 8
+_HOSTS_IN_A_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Chips:
     hosts: int
     columns: int
     rows: int
+
+    @property
+    def hosts_in_a_row(self) -> int:
+        """Hosts that are drawn side by side."""
+        return min(self.hosts, max(_HOSTS_IN_A_ROW, math.isqrt(2 * self.hosts)))
 
     @property
     def count(self) -> int:
@@ -101,15 +106,14 @@ class Place:
 
 
 def picture(rung: Rung) -> Chips:
-    """Return how the chips of a rung are drawn: a slice as its topology, GPUs four to a row."""
+    """Return how the chips of a rung are drawn: a slice as its topology, hosts apart."""
     each = rung.chips_per_node
     if rung.kind == "tpu" and rung.topology is not None and not rung.is_multi_host:
         first, *others = (int(side) for side in rung.topology.split("x"))
         return Chips("tpu", 1, math.prod(others), first)
-    columns = next(width for width in (4, 3, 2, 1) if each % width == 0) if each > 2 else each
-    if each > 4 * _MOST_COLUMNS:
-        columns = _MOST_COLUMNS
-    return Chips(rung.kind, rung.hosts, columns, math.ceil(each / columns))
+    widest = 2 if rung.is_multi_host and each <= 4 else 4
+    columns = next(width for width in (widest, 3, 2, 1) if each % width == 0)
+    return Chips(rung.kind, rung.hosts, columns, each // columns)
 
 
 def zones(platform: Platform, rung: Rung, region: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from scripts.render import write
 CLUSTER = "urn:pulumi:local::gke-inference::gcp:container/cluster:Cluster::us-central1"
 PROVIDER = "urn:pulumi:local::gke-inference::pulumi:providers:kubernetes::us-central1"
 NAME = "acme-local-us-central1"
+EXAMPLES = STACKS.parent / "docs" / "examples"
 
 
 @pytest.fixture
@@ -19,7 +20,8 @@ def stack():
     """Makes the stack `local`, or another, after a change of its plain data."""
 
     def made(change=None, name="local"):
-        data: Any = copy.deepcopy(platform_of(STACKS / f"Pulumi.{name}.yaml"))
+        files = (*STACKS.glob(f"Pulumi.{name}.yaml"), *EXAMPLES.rglob(f"Pulumi.{name}.yaml"))
+        data: Any = copy.deepcopy(platform_of(files[0]))
         if change is not None:
             change(data)
         return parse(json.dumps(data))

@@ -7,6 +7,8 @@ import pytest
 
 from gke_inference.gateway_router import MODEL_HEADER
 from infra.costing import served, starts
+from infra.quota import needs
+from infra.unit_costs import unit_costs
 from planner.coldstart import asks_at, spare_replicas
 from planner.cost import bill
 from scripts.images_actions import rows
@@ -118,6 +120,48 @@ def test_the_markup_is_sound_and_names_nothing_from_elsewhere(made):
     assert all(one.startswith(("#", "data:")) for one in reader.addresses)
     assert "<script" not in text
     assert "url(" not in text
+
+
+@pytest.mark.parametrize("name", ["dev", "prod", "staging", "pictures", "slices"])
+def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
+    platform = stack(name=name)
+    found = page(platform, name, rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    reader = Reader()
+    reader.feed(html(found))
+    assert reader.open == []
+    assert [one.name for one in found.models] == list(platform.models)
+    assert {one.model for one in found.bars} == set(platform.models)
+    assert sum(len(place.models) for place in found.places) == len(
+        {(line.served.model, line.served.region) for line in found.costs.bill.lines}
+    )
+
+
+def test_a_model_that_draws_has_a_price_of_pictures(stack, rendered):
+    found = page(
+        stack(name="pictures"), "pictures", rendered(state("v1", "ConfigMap", "a", {})), day=DAY
+    )
+    (row,) = found.costs.units.values()
+    assert row.unit == "thousand pictures"
+    (line,) = unit_costs(stack(name="pictures"), found.costs.bill)
+    assert row.usd is not None
+    assert line.usd is not None
+    assert row.usd.value == pytest.approx(line.usd.value)
+    assert "A thousand pictures" in html(found)
+
+
+def test_a_price_that_nobody_knows_has_its_reason(stack, rendered):
+    found = page(stack(name="prod"), "prod", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    row = found.costs.units["qwen3-embedding-0.6b"]
+    assert row.usd is None
+    assert row.reason in html(found)
+
+
+def test_quotas_of_accelerators_are_those_of_the_command_quota(stack, rendered):
+    platform = stack()
+    found = page(platform, "local", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    asked = [one for one in needs(platform) if one.kind == "accelerator"]
+    assert [one.need for one in found.quota] == asked
+    assert all(one.need.metric.label in html(found) for one in found.quota)
 
 
 def test_what_a_stack_says_is_text_and_no_markup(stack, rendered):

@@ -25,7 +25,8 @@ def test_a_picture_has_as_many_chips_as_a_replica_and_fits_a_card(args):
     rung = check_rung(args)
     drawn = picture(rung)
     assert drawn.count == rung.chips
-    assert drawn.columns <= 16
+    assert drawn.columns <= 4
+    assert drawn.hosts_in_a_row**2 <= max(16, 2 * drawn.hosts)
 
 
 def test_a_single_host_slice_is_drawn_as_its_topology():

@@ -5,11 +5,13 @@ from datetime import date
 import pytest
 
 from infra.costing import served, starts
+from infra.quota import needs
+from infra.quota_check import Limit, standings
 from planner.cost import bill
 from policies.findings import Violation
 from policies.invariants.finding import Finding, Verdict
 from policies.invariants.judge import Report
-from scripts.report import risks
+from scripts.report import risks, risks_capacity
 from scripts.report.risks import Risk, Severity
 
 
@@ -51,16 +53,16 @@ def no_such_zone(data):
     ids=["one rung", "spot alone", "one zone", "no zone"],
 )
 def test_a_ladder_that_ends_too_early_is_a_risk(stack, change, severity, says):
-    found = [one for one in risks.of_capacity(stack(change)) if says in one.what]
+    found = [one for one in risks_capacity.of_capacity(stack(change)) if says in one.what]
     assert [one.severity for one in found] == [severity]
 
 
 def test_a_ladder_of_three_rungs_in_three_zones_is_none(stack):
-    assert list(risks.of_capacity(stack())) == []
+    assert list(risks_capacity.of_capacity(stack())) == []
 
 
 def test_a_disk_in_one_zone_is_a_risk_whatever_the_rungs_have(stack):
-    found = list(risks.of_capacity(stack(name="prod")))
+    found = list(risks_capacity.of_capacity(stack(name="prod")))
     assert [one.subject for one in found] == ["Zone"]
     assert found[0].what.startswith("llama-3.3-70b")
     assert found[0].where == "us-central1-b, asia-southeast1-b"
@@ -72,7 +74,8 @@ def test_a_model_of_one_replica_is_a_risk_and_a_standby_mends_it(stack):
         data["models"]["llama-3.1-8b"]["replicas"]["standby"] = 1
 
     found = [
-        list(risks.of_replicas(served(one), starts(one))) for one in (stack(), stack(with_standby))
+        list(risks_capacity.of_replicas(served(one), starts(one)))
+        for one in (stack(), stack(with_standby))
     ]
     assert [len(each) for each in found] == [1, 0]
     slowest = max(one.start.seconds for one in starts(stack()))
@@ -84,7 +87,7 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
         data["models"]["llama-3.1-8b"]["slo"]["cold_start_s"] = 300
 
     platform = stack(hurried)
-    found = list(risks.of_starts(starts(platform)))
+    found = list(risks_capacity.of_starts(starts(platform)))
     late = [one for one in starts(platform) if one.is_late]
     assert [one.what for one in found] == [
         f"llama-3.1-8b on {late[0].rung} starts in {late[0].start.seconds:.0f} s, "
@@ -94,7 +97,7 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
 
 def test_what_has_no_price_or_a_stale_one_is_a_risk(stack):
     total = bill(served(stack(name="prod")))
-    assert any("no public price" in one.what for one in risks.of_prices(total, {}))
+    assert any("without a public price" in one.what for one in risks.of_prices(total, {}))
     later = total.outdated(date(2030, 1, 1))
     said = {one.what: one.severity for one in risks.of_prices(total, later | {"stale": ["a"]})}
     assert said["Prices are older than 120 days"] is Severity.MEND
@@ -133,3 +136,39 @@ def test_the_worst_comes_first_and_nothing_twice():
 def test_many_names_are_cut_with_their_number():
     assert risks.listed("abcdef") == "a, b, c, d and 2 more"
     assert risks.listed("aab") == "a, b"
+
+
+def test_a_quota_that_is_short_stops_it_with_the_request_to_make(stack):
+    asked = standings(needs(stack()), lambda need: Limit(1))
+    found = list(risks_capacity.of_quota(asked, "acme"))
+    assert len(found) == len([one for one in asked if one.short_by])
+    assert {one.severity for one in found} == {Severity.STOPS}
+    tpu = next(one for one in found if "TPU" in one.what)
+    assert "limit 1" in tpu.what
+    assert tpu.then.startswith("gcloud beta quotas preferences create --project=acme")
+
+
+def test_a_quota_whose_limit_is_not_known_is_no_risk(stack):
+    assert list(risks_capacity.of_quota(standings(needs(stack()), lambda need: None), "a")) == []
+
+
+@pytest.mark.parametrize(
+    ("monthly_usd", "discount", "severity"),
+    [
+        (1_000, 0, Severity.MEND),
+        (800_000, 0, Severity.KNOW),
+        (800_000, 40, None),
+        (2_000_000, 0, None),
+    ],
+)
+def test_a_budget_that_the_models_can_pass_is_a_risk(stack, monthly_usd, discount, severity):
+    total = bill(served(stack(name="prod")))
+    budget = stack(name="prod").budget.model_copy(
+        update={"monthly_usd": monthly_usd, "discount_percent": discount}
+    )
+    found = list(risks.of_budget(budget, total))
+    assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_a_stack_without_a_budget_has_no_risk_of_passing_it(stack):
+    assert list(risks.of_budget(None, bill(served(stack())))) == []

@@ -1,0 +1,155 @@
+"""What can go wrong with what a stack runs on: ladders, zones, replicas, start times, quotas."""
+
+from collections.abc import Iterable, Iterator
+
+from gke_inference.accelerators import zones_of
+from gke_inference.rungs import Rung
+from infra.capacity import checked_rungs
+from infra.costing import Start
+from infra.quota_check import Standing, request
+from infra.stack import Model, Platform
+from planner.cost import Served
+from scripts.report.places import zones
+from scripts.report.risks import Risk, Severity, listed
+
+_LASTING = frozenset(["reservation", "calendar", "on-demand"])
+
+
+def of_capacity(platform: Platform) -> Iterator[Risk]:
+    """Yield ladders that end too early, and models that the loss of a zone or region takes down."""
+    for name, model in platform.models.items():
+        by_region = {
+            region: list(checked_rungs(platform, model.capacity, region).values())
+            for region in platform.regions_of(model)
+        }
+        if len(by_region) == 1 and len(platform.regions) > 1:
+            yield Risk(
+                Severity.KNOW,
+                "Region",
+                f"{name} runs in one of {len(platform.regions)} regions",
+                next(iter(by_region)),
+                "name more regions of the model, if it is to outlive one",
+            )
+        yield from _of_ladders(name, model, by_region)
+        yield from _of_zones(platform, name, by_region)
+
+
+def _of_ladders(name: str, model: Model, by_region: dict[str, list[Rung]]) -> Iterator[Risk]:
+    short = [region for region, rungs in by_region.items() if len(rungs) == 1]
+    if short:
+        rung = by_region[short[0]][0]
+        yield Risk(
+            Severity.MEND,
+            "Capacity",
+            f"{name} has one rung, {rung.label}, and nothing to fall back on",
+            f"{model.capacity} in {listed(short)}",
+            "add a rung of another accelerator or another way to buy it",
+        )
+    fleeting = [
+        region
+        for region, rungs in by_region.items()
+        if rungs and _LASTING.isdisjoint(rung.provisioning for rung in rungs)
+    ]
+    if fleeting:
+        yield Risk(
+            Severity.MEND,
+            "Capacity",
+            f"{name} has no rung that lasts: every machine can be taken back or ends by itself",
+            f"{model.capacity} in {listed(fleeting)}",
+            "add a rung on demand or reserved",
+        )
+
+
+def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -> Iterator[Risk]:
+    model = platform.models[name]
+    alone: list[str] = []
+    for region, rungs in by_region.items():
+        found = {rung.label: _zones(platform, model, region, rung) for rung in rungs}
+        for label, place in found.items():
+            if place is not None and not place:
+                yield Risk(
+                    Severity.STOPS,
+                    "Capacity",
+                    f"{name} cannot get {label} in {region}: none of its zones has it",
+                    model.capacity,
+                    "add a zone that has it, or take the rung out",
+                )
+        known = {zone for place in found.values() for zone in place or ()}
+        if len(known) == 1 and None not in found.values():
+            alone += known
+    if alone:
+        yield Risk(
+            Severity.MEND,
+            "Zone",
+            f"{name} has all its machines of a region in one zone",
+            listed(alone),
+            "add a disk in another zone" if model.disk else "add a rung in another zone",
+        )
+
+
+def _zones(platform: Platform, model: Model, region: str, rung: Rung) -> set[str] | None:
+    """Return the zones where a model can stand on a rung; None where nobody lists them."""
+    found = set(zones(platform, rung, region))
+    if not found and not zones_of(rung.accelerator, region):
+        return None
+    return found if model.disk is None else found & set(model.disk.zones)
+
+
+def of_quota(found: Iterable[Standing], project: str) -> Iterator[Risk]:
+    """Yield the quotas that the stack can run out of, each with the request to make."""
+    for one in found:
+        if one.short_by and one.limit is not None:
+            need = one.need
+            where = need.region or "all regions"
+            yield Risk(
+                Severity.STOPS,
+                "Quota",
+                f"{need.metric.label} is short by {one.short_by}: asks for {one.wanted}, "
+                f"limit {one.limit.value}",
+                f"{where}, for {listed(part.who for part in need.parts)}",
+                request(one, project).command,
+            )
+
+
+def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Risk]:
+    """Yield models of one replica, with how long a region is without it when it is lost."""
+    slowest: dict[str, Start] = {}
+    for one in starts:
+        known = slowest.get(one.model)
+        if known is None or one.start.seconds > known.start.seconds:
+            slowest[one.model] = one
+    least: dict[tuple[str, str], int] = {}
+    for line in lines:
+        if line.role != "prefill":
+            key = (line.model, line.region)
+            least[key] = least.get(key, 0) + line.minimum
+    alone = dict.fromkeys(model for (model, _), count in least.items() if count == 1)
+    for name in alone:
+        if one := slowest.get(name):
+            yield Risk(
+                Severity.MEND,
+                "Replicas",
+                f"{name} keeps one replica in a region: when it is lost, nothing there answers for "
+                f"up to {one.start.seconds:.0f} s",
+                listed(region for (model, region), count in least.items()
+                       if model == name and count == 1),
+                "keep two replicas, or one on standby",
+            )  # fmt: skip
+
+
+def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:
+    """Yield the rungs that cannot start a replica within the stack's promise."""
+    by_rung: dict[tuple[str, str], list[Start]] = {}
+    for one in starts:
+        if one.is_late:
+            by_rung.setdefault((one.model, one.rung), []).append(one)
+    for (model, rung), found in by_rung.items():
+        worst = max(found, key=lambda one: one.start.seconds)
+        yield Risk(
+            Severity.MEND,
+            "Cold start",
+            f"{model} on {rung} starts in {worst.start.seconds:.0f} s, "
+            f"slo.cold_start_s is {worst.limit:.0f}",
+            listed(one.region for one in found),
+            "keep the image and the weights nearer, keep spare replicas, or promise less",
+        )
