@@ -143,7 +143,7 @@ def page(
     report = judge(read, [rule for _, rule in invariants().values()])
     lines, started = served(platform), starts(platform)
     total = bill(lines)
-    outdated = total.outdated(day)
+    outdated, units = total.outdated(day), unit_costs(platform, total, DEFAULT_TRAFFIC)
     resources = next((source.resources for source in read if source.resources), ())
     locked, asked = versions(platform, worlds), standings(needs(platform), limit_of)
     found = [
@@ -151,6 +151,7 @@ def page(
         *risks.of_policies(violations(resources)),
         *risks_capacity.of_capacity(platform),
         *risks_capacity.of_quota(asked, platform.project),
+        *risks_capacity.of_speed(platform, units),
         *risks_capacity.of_starts(started),
         *risks_capacity.of_replicas(lines, started),
         *risks.of_versions(locked),
@@ -175,7 +176,7 @@ def page(
             outdated,
             MEAN_SHARE,
             HOURS_PER_MONTH,
-            unit_rows(unit_costs(platform, total, DEFAULT_TRAFFIC)),
+            unit_rows(units),
             DEFAULT_TRAFFIC,
             platform.budget,
         ),

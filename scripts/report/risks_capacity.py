@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from gke_inference.accelerators import zones_of
 from gke_inference.rungs import Rung
+from infra.canary import with_canaries
 from infra.capacity import checked_rungs
 from infra.costing import Start
 from infra.quota_check import Standing, request
 from infra.stack import Model, Platform
 from planner.cost import Served
+from planner.unit_cost import UnitCost
 from scripts.report.places import zones
 from scripts.report.risks import Risk, Severity, listed
 
@@ -135,6 +137,26 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
                        if model == name and count == 1),
                 "keep two replicas, or one on standby",
             )  # fmt: skip
+
+
+def of_speed(platform: Platform, units: Iterable[UnitCost]) -> Iterator[Risk]:
+    """Yield the rungs on which a model keeps its promise of latency at no load."""
+    models = with_canaries(platform).models
+    by_rung: dict[tuple[str, str], list[UnitCost]] = {}
+    for one in units:
+        slo = models[one.model].slo
+        has_promised = slo is not None and bool(slo.ttft_p95_ms or slo.tpot_p95_ms)
+        if has_promised and not one.speed.keeps_promise:
+            by_rung.setdefault((one.model, one.rung), []).append(one)
+    for (model, rung), found in by_rung.items():
+        yield Risk(
+            Severity.MEND,
+            "Latency",
+            f"{model} on {rung} is too slow for its promise at any load, as planned",
+            f"{', '.join(dict.fromkeys(one.role for one in found))} in "
+            f"{listed(one.region for one in found)}; {found[0].speed.basis}",
+            "take a faster accelerator, fewer bits, or promise less",
+        )
 
 
 def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:

@@ -7,6 +7,7 @@ import pytest
 from infra.costing import served, starts
 from infra.quota import needs
 from infra.quota_check import Limit, standings
+from infra.unit_costs import unit_costs
 from planner.cost import bill
 from policies.findings import Violation
 from policies.invariants.finding import Finding, Verdict
@@ -93,6 +94,19 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
         f"llama-3.1-8b on {late[0].rung} starts in {late[0].start.seconds:.0f} s, "
         "slo.cold_start_s is 300"
     ]
+
+
+def test_a_rung_too_slow_for_the_promise_is_a_risk_and_one_fast_enough_is_none(stack):
+    def hurried(data):
+        data["models"]["llama-3.1-8b"]["slo"]["tpot_p95_ms"] = 1
+
+    found = []
+    for platform in (stack(hurried), stack()):
+        units = unit_costs(platform, bill(served(platform)))
+        found.append(list(risks_capacity.of_speed(platform, units)))
+    assert [len(each) for each in found] == [1, 0]
+    assert found[0][0].what.startswith("llama-3.1-8b on tpu-v6e 2x2 reservation is too slow")
+    assert "1 ms between tokens" in found[0][0].where
 
 
 def test_what_has_no_price_or_a_stale_one_is_a_risk(stack):
