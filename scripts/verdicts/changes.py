@@ -43,15 +43,15 @@ class Change:
     """Properties that change; of a replacement those that cause it, where any does."""
     why: str = ""
     """What makes it more than safe; empty where the kind says it."""
-    cluster: str = ""
-    """Name of the cluster it is in; empty for what is in none."""
+    place: str = ""
+    """Cluster it is in, or zone; empty for what is in neither."""
     is_blocked: bool = False
     """Whether it holds data or serves, would be lost, and the stack does not name it."""
 
     @property
     def title(self) -> str:
         """How a message names it, such as `NodePool system in acme-prod-us-central1`."""
-        return f"{self.noun} {self.name}" + (f" in {self.cluster}" if self.cluster else "")
+        return f"{self.noun} {self.name}" + (f" in {self.place}" if self.place else "")
 
     @property
     def noun(self) -> str:
@@ -105,9 +105,7 @@ def changes(
         each for urn, group in by_urn.items() if (each := _change(urn, group, blocked, clusters))
     ]
     gravity = list(Kind)
-    return sorted(
-        found, key=lambda one: (-gravity.index(one.kind), one.type, one.cluster, one.name)
-    )
+    return sorted(found, key=lambda one: (-gravity.index(one.kind), one.type, one.place, one.name))
 
 
 def unchanged(steps: Iterable[Step]) -> int:
@@ -166,7 +164,7 @@ def _change(
         urn=urn,
         fields=fields,
         why=why,
-        cluster=clusters.get(_provider(state)) or _cluster(named),
+        place=clusters.get(_provider(state)) or _place(named),
         is_blocked=urn in blocked,
     )
 
@@ -175,8 +173,8 @@ def _inputs(state: State | None) -> dict[str, Any]:
     return (state or {}).get("inputs") or {}
 
 
-def _cluster(inputs: Inputs) -> str:
-    named = str(inputs.get("cluster") or "").rpartition("/")[2]
+def _place(inputs: Inputs) -> str:
+    named = str(inputs.get("cluster") or inputs.get("zone") or "").rpartition("/")[2]
     return "" if named == UNKNOWN else named
 
 

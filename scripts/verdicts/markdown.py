@@ -19,6 +19,12 @@ _ROWS = (40, 12, 4, 1)
 """Rows that a table may have, tried until the comment is short enough."""
 _MOST_REASONS = 10
 _MOST_NAMES = 3
+_DONE = {
+    Kind.SAFE: "safe",
+    Kind.RESTARTS: "restarting",
+    Kind.REPLACES: "replaced",
+    Kind.DESTROYS: "destroyed",
+}
 _HEAD = {
     "blocked": "🛑 blocked",
     "not compared": "⚠️ not compared",
@@ -43,6 +49,8 @@ def _comment(verdict: Verdict, rows: int) -> str:
         lines += ["What blocks it:", *(f"- {plain(each)}" for each in reasons[:_MOST_REASONS])]
         if len(reasons) > _MOST_REASONS:
             lines.append(f"- and {len(reasons) - _MOST_REASONS} more")
+        if any(change.is_blocked for each in verdict.stacks for change in each.changes):
+            lines += ["", "What is meant to go is named under `allow_replace` in the stack."]
         lines.append("")
     for each in verdict.stacks:
         lines += list(_stack(each, rows))
@@ -89,7 +97,7 @@ def _summary(one: StackVerdict) -> str:
     if one.error:
         return "**does not preview**" if one.is_head_broken else "**not compared**"
     words = {Side.HEAD: "new stack, ", Side.BASE: "stack is gone, ", Side.BOTH: ""}[one.side]
-    counts = [f"{count} {kind.value}" for kind in reversed(Kind) if (count := one.counts[kind])]
+    counts = [f"{count} {_DONE[kind]}" for kind in reversed(Kind) if (count := one.counts[kind])]
     moved = f", {pods(one.moves)} start anew" if one.moves else ""
     return f"{words}{', '.join(counts) or 'no change'}{moved}, {cost_line(one.money)}"
 
@@ -134,8 +142,9 @@ def _many(action: str, noun: str, group: list[Change]) -> tuple[str, str, str, s
     """Return one row of changes that nobody notices, all of one sort."""
     if len(group) == 1:
         return (Kind.SAFE.value, action, code(group[0].title), _because(group[0]))
-    names = ", ".join(code(each.name) for each in group[:_MOST_NAMES])
-    more = f" and {len(group) - _MOST_NAMES} more" if len(group) > _MOST_NAMES else ""
+    every = list(dict.fromkeys(each.name for each in group))
+    names = ", ".join(code(name) for name in every[:_MOST_NAMES])
+    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
     return (Kind.SAFE.value, action, f"{len(group)} {code(noun)}", names + more)
 
 

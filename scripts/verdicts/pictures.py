@@ -25,7 +25,7 @@ _SAYS = {
 }
 _MOST_NODES = 40
 _SPECIAL = frozenset('"#&<>`\\\n\r')
-_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 190, 44, 46, 12, 16
+_WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 226, 44, 46, 12, 16
 
 
 def style_of(action: str, gravity: Kind | None) -> str:

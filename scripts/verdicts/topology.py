@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policies.invariants.world import World
+from policies.invariants.world import PodOf, World
 from policies.reading import CLUSTER, NODE_POOL, at, entries, section
 from scripts.verdicts.changes import Change, Kind
 from scripts.verdicts.runs import State
@@ -15,6 +15,7 @@ _COLUMNS: dict[str, int] = {
     "HTTPRoute": 1,
     "InferencePool": 2,
     **dict.fromkeys(_WORKLOADS, 3),
+    "PersistentVolumeClaim": 4,
     "ComputeClass": 4,
     "NodePool": 5,
 }
@@ -132,20 +133,14 @@ Key = tuple[str, str]
 
 def _links(world: World, cluster: str, states: dict[str, State]) -> Iterator[tuple[Key, Key]]:
     """Yield what hangs on what, from the client to the machine."""
-    for route in world.of("HTTPRoute"):
-        for parent in entries(route.body, "spec", "parentRefs"):
-            yield ("Gateway", str(at(parent, "name"))), (route.kind, route.name)
-        for rule in entries(route.body, "spec", "rules"):
-            for target in entries(rule, "backendRefs"):
-                if at(target, "kind") == "InferencePool":
-                    yield (route.kind, route.name), ("InferencePool", str(at(target, "name")))
+    yield from _of_routes(world)
     for pool in world.of("InferencePool"):
         labels = section(pool.body, "spec", "selector", "matchLabels")
         for pod in world.selected(pool.namespace, {"matchLabels": labels}) if labels else ():
             yield (pool.kind, pool.name), (pod.obj.kind, pod.obj.name)
     for pod in world.pods:
-        if pod.compute_class is not None and pod.obj.kind in _WORKLOADS:
-            yield (pod.obj.kind, pod.obj.name), ("ComputeClass", pod.compute_class)
+        if pod.obj.kind in _WORKLOADS:
+            yield from _of_pods(pod)
     for state in states.values():
         labels: Any = at(state, "inputs", "nodeConfig", "labels")
         if state["type"] == NODE_POOL and _home(state) == cluster and labels:
@@ -153,3 +148,22 @@ def _links(world: World, cluster: str, states: dict[str, State]) -> Iterator[tup
             if chosen:
                 name = str(at(state, "inputs", "name"))
                 yield ("ComputeClass", str(chosen)), ("NodePool", name)
+
+
+def _of_routes(world: World) -> Iterator[tuple[Key, Key]]:
+    for route in world.of("HTTPRoute"):
+        for parent in entries(route.body, "spec", "parentRefs"):
+            yield ("Gateway", str(at(parent, "name"))), (route.kind, route.name)
+        for rule in entries(route.body, "spec", "rules"):
+            for target in entries(rule, "backendRefs"):
+                if at(target, "kind") == "InferencePool":
+                    yield (route.kind, route.name), ("InferencePool", str(at(target, "name")))
+
+
+def _of_pods(pod: PodOf) -> Iterator[tuple[Key, Key]]:
+    me = (pod.obj.kind, pod.obj.name)
+    if pod.compute_class is not None:
+        yield me, ("ComputeClass", pod.compute_class)
+    for volume in pod.volumes.values():
+        if claim := at(volume, "persistentVolumeClaim", "claimName"):
+            yield me, ("PersistentVolumeClaim", str(claim))

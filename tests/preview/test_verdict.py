@@ -65,7 +65,7 @@ def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(c
     [stack] = found.stacks
     changed = {(each.noun, each.name): each for each in stack.changes}
     pool = changed["NodePool", "system"]
-    assert (pool.kind, pool.cluster) == (Kind.RESTARTS, "acme-local-us-central1")
+    assert (pool.kind, pool.place) == (Kind.RESTARTS, "acme-local-us-central1")
     assert changed["InferencePool", "models/gemma-3-4b"].action == "create"
     # what the change does not touch stays: nothing is noise of the comparison itself
     assert ("Deployment", "models/llama-3-1-8b-tpu") not in changed

@@ -90,7 +90,7 @@ def test_cost_pods_and_breaches_are_in_the_summary_lines():
         invariants=Compared(mended=(Breach("r", "x", "y"),)),
     )
     text = comment(judged(stack))
-    assert "### `prod`: 1 restarts, 2 to 12 and one a node pods of 2 workloads start anew" in text
+    assert "### `prod`: 1 restarting, 2 to 12 and one a node pods of 2 workloads start anew" in text
     assert "+$250 a month expected" in text
     assert "Invariants: 1 mended" in text
     assert "| at most | 1,000 | 2,000 | +$1,000 |" in text
@@ -101,7 +101,7 @@ def test_a_new_stack_and_one_that_is_gone_say_so():
     gone = StackVerdict("old", Side.BASE, changes=(change(Kind.DESTROYS, "delete"),))
     text = comment(judged(made, gone))
     assert "### `new`: new stack, 1 safe" in text
-    assert "### `old`: stack is gone, 1 destroys" in text
+    assert "### `old`: stack is gone, 1 destroyed" in text
 
 
 def test_stacks_that_no_changed_file_is_part_of_are_named():
