@@ -91,10 +91,10 @@ def _leave(*_: object) -> None:
 
 def main() -> None:
     """Do jobs until there are no more."""
-    logs.set_up()
     signal.signal(signal.SIGTERM, _leave)
-    out = sys.stdout
+    out = sys.stdout  # for answers alone: a line of a log there would be taken for one
     sys.stdout = sys.stderr
+    logs.set_up()
     with Rig(Path(sys.argv[1])) as rig:
         for line in sys.stdin:
             try:
