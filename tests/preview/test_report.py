@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from infra.load import read
-from scripts.render import preview_states, write
+from scripts.render import write
 from scripts.report.write import write_report
 from tests.browser import chromium, tab
 
@@ -46,10 +46,10 @@ FAINT = """
 
 
 @pytest.fixture(scope="module")
-def page(engine, tmp_path_factory):
+def page(states, tmp_path_factory):
     """File of the report of `prod`."""
     folder = tmp_path_factory.mktemp("report")
-    write(preview_states(engine, "prod"), folder)
+    write(states("prod"), folder)
     return write_report(read("prod"), "prod", folder, day=date(2026, 11, 21))
 
 

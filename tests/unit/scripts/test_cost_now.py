@@ -1,0 +1,60 @@
+"""What of a stack runs on the twin now, and costs."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from infra.load import read
+from scripts import cost
+from scripts.placements import Placement
+from twin.kube import KubeError
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """As much of a cluster's folder as is asked for."""
+
+    name: str
+
+
+@pytest.fixture
+def twin(monkeypatch):
+    """Makes a twin of some clusters, with replicas that cost a dollar or have no price."""
+
+    def made(*names, ports=(1, 2)):
+        monkeypatch.setattr(cost.daemon, "ports", lambda paths: ports)
+        monkeypatch.setattr(cost.clusters, "folders", lambda paths: names)
+        monkeypatch.setattr(cost.ClusterSpec, "load", staticmethod(Cluster))
+        found = [
+            Placement("chat", name, "pod", "ready", "rung", "zone", price, False)
+            for name in names
+            for price in (1.0, None)
+        ]
+        monkeypatch.setattr(cost, "placements", lambda paths: found)
+
+    return made
+
+
+def test_only_the_clusters_of_the_stack_are_counted(twin):
+    twin("acme-local-us-central1", "other-dev-us-central1")
+    assert cost.running(read("local")) == 1.0
+
+
+def test_a_twin_that_runs_another_stack_costs_this_one_nothing_that_is_known(twin):
+    twin("other-dev-us-central1")
+    assert cost.running(read("local")) is None
+
+
+def test_a_twin_that_is_down_is_no_cost_of_zero(twin):
+    twin("acme-local-us-central1", ports=None)
+    assert cost.running(read("local")) is None
+
+
+def test_a_cluster_that_does_not_answer_is_no_cost_of_zero(twin, monkeypatch):
+    twin("acme-local-us-central1")
+
+    def away(paths):
+        raise KubeError(0, "", "away", {})
+
+    monkeypatch.setattr(cost, "placements", away)
+    assert cost.running(read("local")) is None
