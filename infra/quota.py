@@ -65,6 +65,11 @@ class Need:
         return asked if self.most is None else min(asked, self.most)
 
     @property
+    def is_reserved(self) -> bool:
+        """Whether only reservations draw on it: they hold their quota from when they are made."""
+        return self.provisioning == ("reservation",)
+
+    @property
     def dimensions(self) -> dict[str, str]:
         """What selects the quota's value: the region, and what else it has."""
         where = {} if self.region is None else {"region": self.region}

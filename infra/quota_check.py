@@ -56,8 +56,8 @@ class Standing:
             return State.UNKNOWN
         if self.short_by:
             return State.SHORT
-        value, used = self.limit.value, self.limit.used
-        if value is not None and used is not None and self.need.amount + used > value:
+        value, others = self.limit.value, in_use_by_others(self.need, self.limit)
+        if value is not None and self.need.amount + others > value:
             return State.TIGHT
         return State.ENOUGH
 
@@ -73,6 +73,11 @@ class Request:
     body: dict[str, Any]
 
 
+def in_use_by_others(need: Need, limit: Limit) -> int:
+    """Return what others may use: not what reservations hold, which this stack draws on."""
+    return 0 if need.is_reserved else limit.used or 0
+
+
 def standings(
     needs: Iterable[Need],
     limit_of: Callable[[Need], Limit | None],
@@ -84,13 +89,14 @@ def standings(
     Args:
         needs: what a stack can ask for.
         limit_of: the limit of a need's quota; None where it is not known.
-        beside_others: whether what is in use belongs to others, so that both must fit.
+        beside_others: whether what is in use belongs to others, so that both must fit. What
+            reservations hold is the stack's own in any case.
     """
     found: list[Standing] = []
     for need in needs:
         limit = limit_of(need)
-        used = limit.used if limit is not None and beside_others else None
-        found.append(Standing(need, limit, need.amount + (used or 0)))
+        beside = in_use_by_others(need, limit) if limit is not None and beside_others else 0
+        found.append(Standing(need, limit, need.amount + beside))
     return found
 
 

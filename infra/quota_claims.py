@@ -13,7 +13,7 @@ from infra.capacity import (
     standby,
 )
 from infra.stack import Form, Model, NodePools, Platform
-from workloads.model_objects import update_steps
+from workloads.updates import update_steps
 
 _UPGRADED_IN_PLACE = ("on-demand", "spot")
 

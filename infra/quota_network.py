@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from gke_inference.network import NAT_PORTS_PER_NODE
-from gke_inference.quotas import made_by_google, metric
+from gke_inference.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
 from infra.canary import with_canaries
 from infra.capacity import checked_rungs, regions_using
 from infra.quota_claims import claims

@@ -9,6 +9,7 @@ from workloads.launch import annotations, config_map, volume
 from workloads.live_adapters import LOADER
 from workloads.model_plan import ModelPlan
 from workloads.pod_spec import HARDWARE_LABEL, engine_pod
+from workloads.updates import update_steps
 
 _ROLLOUT_SECONDS = 3600
 
@@ -94,15 +95,6 @@ def _group(plan: ModelPlan, kind: str) -> Manifest:
     if problems := broken_group(made, node):
         raise ValueError(f"model: must render a sound group, got {'; '.join(problems)}")
     return made
-
-
-def update_steps(replicas: int) -> tuple[int, int]:
-    """Returns how many replicas an update may add, and how many it may take away.
-
-    An update takes a chip away before it asks for one, because there may be none to spare; a
-    single replica is replaced the other way round, as nothing else serves meanwhile.
-    """
-    return (1, 0) if replicas == 1 else (0, 1)
 
 
 def _deployment(plan: ModelPlan, kind: str, template: Manifest) -> Manifest:

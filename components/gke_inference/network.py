@@ -8,15 +8,13 @@ from pulumi_gcp import compute
 
 from .inputs import name_of, under
 from .names import check_name
+from .quotas import NAT_PORTS_PER_NODE
 
 HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 """Where Google's load balancers probe from (cloud.google.com/load-balancing/docs/health-checks)."""
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
-
-NAT_PORTS_PER_NODE = 4096
-"""Most ports of an external address that one node may hold."""
 
 _LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
 

@@ -14,6 +14,9 @@ import yaml
 
 from .accelerators import PROVISIONING, accelerator, accelerator_names
 
+NAT_PORTS_PER_NODE = 4096
+"""Most ports of external addresses that `Network` lets one node hold."""
+
 _FILE = Path(__file__).parent / "data" / "quotas.yaml"
 _SHARED_CORE_VCPUS = 2
 _SIZE = re.compile(r"-(?:custom-)?(\d+)(?=-|$)|^custom-(\d+)-")

@@ -3,10 +3,12 @@
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-import requests
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
 
 from gke_inference.quotas import metric
 from infra.load import read
@@ -78,12 +80,14 @@ def _info(quota_id: str, *values: tuple[dict[str, str], str | None]) -> dict[str
 
 
 @pytest.fixture
-def connected(google, twin, monkeypatch) -> Cloud:
+def connected(google, twin, monkeypatch) -> Iterator[Cloud]:
     """Let the command reach the server that stands in for Google."""
     del twin
-    found = Cloud(PROJECT, requests.Session(), f"{google.address}/")  # pyright: ignore[reportArgumentType]
+    session: Any = AuthorizedSession(AnonymousCredentials())
+    found = Cloud(PROJECT, session, f"{google.address}/")
     monkeypatch.setattr(bootstrap_run, "cloud", lambda _: found)
-    return found
+    yield found
+    session.close()
 
 
 def printed(capsys, **options: Any) -> dict[str, Any]:
@@ -119,6 +123,12 @@ def test_an_ask_is_enough_tight_short_or_unknown(limit, state, short_by):
 def test_what_others_use_is_asked_for_beside_the_stack():
     (found,) = standings([need()], lambda _: Limit(12, 3), beside_others=True)
     assert (found.state, found.short_by, found.wanted) == (State.SHORT, 1, 13)
+
+
+def test_what_a_reservation_holds_is_not_counted_twice():
+    reserved = replace(need("TPUS_PER_TPU_FAMILY"), provisioning=("reservation",))
+    (found,) = standings([reserved], lambda _: Limit(10, 10), beside_others=True)
+    assert (found.state, found.wanted) == (State.ENOUGH, 10)
 
 
 def test_a_request_has_every_dimension_and_the_whole_value():
@@ -166,14 +176,14 @@ def test_a_scenario_brings_limits_and_each_shortage_has_its_request(twin, capsys
 
 
 def test_the_limits_of_a_running_twin_are_those_of_its_world_with_what_is_in_use(twin, capsys):
-    line = QuotaLine(region="us-central1", accelerator="tpu-v6e", chips=20)
+    line = QuotaLine(region="us-central1", accelerator="nvidia-l4", chips=8)
     World(quota=(line,)).save(twin.capacity_file)
     cluster = twin.clusters / "c"
     cluster.mkdir(parents=True)
-    held = Claim("n", "us-central1-b", "tpu-v6e", "reservation", 4, "v6e-local")
+    held = Claim("n", "us-central1-b", "nvidia-l4", "on-demand", 4)
     assert Ledger(twin, cluster, "acme", "autoscaler").acquire([held]).granted
-    row = by_quota(printed(capsys))["TPUS_PER_TPU_FAMILY"]
-    assert (row["limit"], row["in_use"], row["state"]) == (20, 4, "tight")
+    row = by_quota(printed(capsys))["NVIDIA_L4_GPUS"]
+    assert (row["limit"], row["in_use"], row["state"]) == (8, 4, "tight")
     assert printed(capsys, beside_others=True)["code"] == 1
 
 
