@@ -121,7 +121,13 @@ def seconds_of(model: Architecture, word: str, steps: int) -> tuple[float, float
 
 
 def picture_choices(
-    model: Architecture, rate: float, *, steps: int = 0, regions: Sequence[str] = ()
+    model: Architecture,
+    rate: float,
+    *,
+    steps: int = 0,
+    regions: Sequence[str] = (),
+    provisioning: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
 ) -> list[PictureChoice]:
     """Return every chip that holds a model of pictures, the cheapest picture first.
 
@@ -130,6 +136,8 @@ def picture_choices(
         rate: pictures a second at the busiest time.
         steps: of a picture; 0: the model's own.
         regions: to look in; empty: all.
+        provisioning: ways to buy; empty: all whose price is published by the hour.
+        accelerators: in the user's words; empty: all.
 
     Raises:
         ValueError: it is no model of pictures, or the rate is not positive.
@@ -139,12 +147,14 @@ def picture_choices(
     if not 0 < rate <= MOST_RATE:
         raise ValueError(f"rate: must be above 0 to {MOST_RATE:g}, got {rate:g}")
     found: list[PictureChoice] = []
-    for word in accelerator_names():
+    for word in accelerators or accelerator_names():
         if check_copies_fit(word, served_gib(model)) is not None:
             continue
         for region in regions_of(word):
             if not regions or region in regions:
                 found += _bought(model, word, region, rate, steps or model.steps)
+    if provisioning:
+        found = [one for one in found if one.provisioning in provisioning]
     return sorted(found, key=lambda one: one.usd_per_thousand)
 
 

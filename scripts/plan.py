@@ -30,6 +30,10 @@ _OPTIONS = {
     "model": "MODEL",
 }
 """Options by the planner's fields, where they differ."""
+_NOWHERE = (
+    "no accelerator that holds the model is offered in {} as {}: "
+    "change --region, --provisioning or --accelerator"
+)
 
 
 def _architecture(name: str, parameters: float | None) -> Architecture:
@@ -117,11 +121,8 @@ def plan(
     words = _words(region, provisioning, accelerator)
     found = _architecture(model, parameters)
     if found.kind == "diffusion":
-        _refuse_for_images(
-            found,
-            {"--chart": chart, "--explain": explain, "--region": region, "--write": write},
-        )
-        _pictures(found, rate, as_json)
+        _refuse_for_images(found, {"--chart": chart, "--explain": explain, "--write": write})
+        _pictures(found, rate, words, rows, as_json=as_json)
         return
     asked = {
         "rate": rate, "given": given, "made": made, "ttft_p95_ms": ttft_p95,
@@ -187,14 +188,13 @@ def _show(question: Question, how: _Shown) -> None:
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:
     if not shown:
-        where = ", ".join(question.regions) or "any region"
-        how = ", ".join(question.provisioning) or "any option"
-        raise CommandError(
-            f"no accelerator that holds the model is offered in {where} as {how}: "
-            "change --region, --provisioning or --accelerator"
-        )
+        raise CommandError(_NOWHERE.format(*_said(question.regions, question.provisioning)))
     if pick > len(shown):
         raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")
+
+
+def _said(regions: tuple[str, ...], provisioning: tuple[str, ...]) -> tuple[str, str]:
+    return ", ".join(regions) or "any region", ", ".join(provisioning) or "any option"
 
 
 def _refuse_for_images(model: Architecture, options: dict[str, object]) -> None:
@@ -204,13 +204,25 @@ def _refuse_for_images(model: Architecture, options: dict[str, object]) -> None:
             raise CommandError(f"{option}: must be left out for a model that draws ({model.name})")
 
 
-def _pictures(model: Architecture, rate: float, as_json: bool) -> None:
+def _pictures(
+    model: Architecture,
+    rate: float,
+    words: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    rows: int,
+    *,
+    as_json: bool,
+) -> None:
     """Print what pictures cost on each accelerator."""
+    region, provisioning, accelerator = words
     try:
-        choices = picture_choices(model, rate)
+        choices = picture_choices(
+            model, rate, regions=region, provisioning=provisioning, accelerators=accelerator
+        )
     except ValueError as error:
         raise CommandError(option_of(str(error), _OPTIONS)) from None
+    if not choices:
+        raise CommandError(_NOWHERE.format(*_said(region, provisioning)))
     if as_json:
         print(pictures_as_json(choices))
     else:
-        print_pictures(model, rate, model.steps, choices[:_ROWS])
+        print_pictures(model, rate, model.steps, choices[:rows])

@@ -58,6 +58,14 @@ def test_pictures_refuse_a_rate_that_cannot_be():
     assert said("flux.1-schnell", "--rate", "nan") == "--rate: must be above 0 to 1e+06, got nan"
 
 
+def test_pictures_are_planned_where_and_how_it_is_asked():
+    words = ("--region", "us-central1", "--provisioning", "spot", "--accelerator", "tpu-v6e")
+    (one,) = printed("flux.1-schnell", *words)
+    assert (one["region"], one["provisioning"]) == ("us-central1", "spot")
+    assert said("flux.1-schnell", "--accelerator", "nvidia-l4").startswith("no accelerator that")
+    assert said("flux.1-schnell", "--write", "dev").startswith("--write: must be left out")
+
+
 def test_a_config_json_is_planned_with_its_own_sizes(tmp_path: Path):
     sizes = {
         "hidden_size": 4096,
