@@ -62,7 +62,12 @@ def _each(stacks: list[str], old: Checkout, new: Checkout) -> Iterator[StackVerd
         return
     with runner() as cli, futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         running = [pool.submit(of_stack, cli, name, old, new) for name in stacks]
-        yield from (each.result() for each in running)
+        try:
+            yield from (each.result() for each in running)
+        finally:  # interrupted: what has not begun does not begin
+            for each in running:
+                each.cancel()
+            cli.stop()
 
 
 def as_json(verdict: Verdict) -> str:

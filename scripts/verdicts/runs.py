@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ class Runner:
     """The CLI with providers that make nothing."""
 
     environment: dict[str, str]
+    running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+
+    def stop(self) -> None:
+        """End what runs: nothing exists that it could leave half made."""
+        for process in self.running:
+            process.terminate()
 
     def run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `pulumi` in a project."""
@@ -61,14 +67,15 @@ class Runner:
             # The packages are installed from this program's checkout; the side's own come first.
             "PYTHONPATH": str(checkout / "components"),
         }
-        return subprocess.run(
-            ["pulumi", *arguments, "--non-interactive", "--color", "never"],
-            cwd=project,
-            env=environment,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
+        argv = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            argv, cwd=project, env=environment, text=True, stdout=pipe, stderr=pipe
+        ) as process:
+            self.running.append(process)
+            output, errors = process.communicate()
+            self.running.remove(process)
+        return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
 
 @contextmanager
