@@ -1,5 +1,6 @@
 """A program that behaves like `vllm serve` as far as a launcher can see; FAKE_* say how."""
 
+import ctypes
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 OPEN = {"count": 0}
+_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 ADDRESS = os.environ.get("POD_IP", "127.0.0.1")
 
 
@@ -50,6 +52,8 @@ def say(line: str) -> None:
 
 
 def main() -> None:
+    # In a container the kernel ends an engine with its launcher; here a test may leave it behind.
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     out = os.environ.get("FAKE_ARGUMENTS")
     if out:
         with open(out, "w") as file:
