@@ -104,13 +104,14 @@ def platform_of(path: Path) -> Any:
 class EngineLoader(yaml.SafeLoader):
     """Reads YAML as the engine does: `yes`, `on` and dates are text. No key may come twice."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping.
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Return a mapping as it is written, before `<<` brings keys of others into it.
 
         Raises:
             yaml.constructor.ConstructorError: a key is written twice, which hides what it says
                 first.
         """
+        node = super().compose_mapping_node(anchor)
         seen: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -122,7 +123,7 @@ class EngineLoader(yaml.SafeLoader):
                     f"{line}"
                 )
             seen[key.value] = line
-        return super().construct_mapping(node, deep)
+        return node
 
 
 EngineLoader.yaml_implicit_resolvers = {

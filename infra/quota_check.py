@@ -19,6 +19,7 @@ class State(StrEnum):
     ENOUGH = "enough"
     TIGHT = "tight"
     SHORT = "short"
+    UNLIMITED = "no limit"
     UNKNOWN = "unknown"
 
 
@@ -54,10 +55,11 @@ class Standing:
         """Whether it is short; tight is short only if what is in use belongs to others."""
         if self.limit is None:
             return State.UNKNOWN
+        if self.limit.value is None:
+            return State.UNLIMITED
         if self.short_by:
             return State.SHORT
-        value, others = self.limit.value, in_use_by_others(self.need, self.limit)
-        if value is not None and self.need.amount + others > value:
+        if self.need.amount + in_use_by_others(self.need, self.limit) > self.limit.value:
             return State.TIGHT
         return State.ENOUGH
 

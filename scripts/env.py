@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 
 from scripts.console import console
 from scripts.engine import Engine, stack_names
@@ -15,8 +14,16 @@ def env() -> None:
 
     Use: `eval "$(gke-inference env)"`. `kubectl` sees the clusters there are now, one context each.
     """
-    console.file = sys.stderr  # the shell evaluates what goes to standard output
-    paths = TwinPaths.default()
+    console.stderr = True  # the shell evaluates what goes to standard output
+    try:
+        found = _exports(TwinPaths.default())
+    finally:
+        console.stderr = False
+    for name, value in found.items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+def _exports(paths: TwinPaths) -> dict[str, str]:
     if daemon.ports(paths) is None:
         console.print("No twin runs: starting one, without clusters. `make down` ends it.")
     engine = Engine(paths)
@@ -26,5 +33,4 @@ def env() -> None:
     folders = clusters.folders(paths)
     if folders:
         exports["KUBECONFIG"] = os.pathsep.join(str(folder / "kubeconfig") for folder in folders)
-    for name, value in exports.items():
-        print(f"export {name}={shlex.quote(value)}")
+    return exports

@@ -23,7 +23,7 @@ from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
 
 _WELL_KNOWN = "application_default_credentials.json"
-_STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow", State.ENOUGH: "dim"}
+_STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow"}
 _COLUMNS = ("REGION", "QUOTA", "FOR", "ZONES", "ASKS", "LIMIT", "IN USE", "SHORT BY", "")
 _NUMBERS = range(4, 8)
 
@@ -38,9 +38,18 @@ class Against(StrEnum):
 
 
 def has_credentials() -> bool:
-    """Say whether this machine has application default credentials; nothing is asked for them."""
+    """Say whether this machine has application default credentials; nothing is asked for them.
+
+    Raises:
+        CommandError: the environment names a file that is not there.
+    """
     if named := os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
-        return Path(named).is_file()
+        if not Path(named).is_file():
+            raise CommandError(
+                f"GOOGLE_APPLICATION_CREDENTIALS: must be a file, got {named!r}; --against twin"
+                " asks no project"
+            )
+        return True
     folder = os.environ.get("CLOUDSDK_CONFIG")
     home = Path(folder) if folder else Path.home() / ".config" / "gcloud"
     return (home / _WELL_KNOWN).is_file()
@@ -90,8 +99,9 @@ def refuse_shortage(stack: str, scenario: str = "") -> None:
     option = f" --scenario {scenario}" if scenario else ""
     raise CommandError(
         f"{stack}: asks for more than the twin's quotas allow:\n{lines}\n"
-        f"`gke-inference quota --stack {stack}{option}` has the requests to make; --over-quota goes"
-        " on, and machines beyond a quota are refused one by one, as Google does"
+        f"`gke-inference quota --stack {stack}{option}` has the requests to make; --over-quota"
+        " (OVER_QUOTA=1 of make) goes on, and machines beyond a quota are refused one by one, as"
+        " Google does"
     )
 
 
@@ -160,7 +170,7 @@ def _table(found: list[Standing], explain: bool) -> Table:
             "" if limit is None or limit.used is None else _amount(limit.used),
             _amount(each.short_by) if each.short_by else "",
             each.state.value,
-            style=_STYLES[each.state],
+            style=_STYLES.get(each.state, "dim"),
         )
         for part in need.parts if explain else ():
             table.add_row("", "", f"  {part.who}", "", _amount(part.amount), style="dim")
@@ -261,11 +271,23 @@ def _print(
 ) -> None:
     console.print(_table(found, explain))
     short = [each for each in found if each.short_by]
-    whose = f"project {project}" if against is Against.CLOUD else "the twin"
-    console.print(f"{len(found)} quotas against the limits of {whose}: {len(short)} short")
+    console.print(_summary(found, project, against))
     if short:
         console.print("Ask for:")
     for each in short:
         console.print(request(each, project, email).command, markup=False, soft_wrap=True)
     for note in notes:
         console.print(f"[dim]{note}[/dim]")
+
+
+def _summary(found: list[Standing], project: str, against: Against) -> str:
+    free = sum(each.state is State.UNLIMITED for each in found)
+    if against is Against.TWIN and free == len(found):
+        return (
+            f"{len(found)} quotas, none compared: this twin has no limits. --against cloud takes"
+            " those of the project, after `gcloud auth application-default login`"
+        )
+    whose = f"project {project}" if against is Against.CLOUD else "the twin"
+    without = f", {free} without a limit" if free else ""
+    short = sum(bool(each.short_by) for each in found)
+    return f"{len(found)} quotas against the limits of {whose}: {short} short{without}"

@@ -77,7 +77,7 @@ def status(
     if daemon.ports(paths) is None:
         raise CommandError("the twin does not run: start it with make up")
     engine = Engine(paths)
-    outputs = engine.outputs(stack)
+    outputs = engine.outputs(stack) if stack in engine.stacks() else {}
     if "endpoint" not in outputs:
         raise CommandError(f"{stack} is not up on the twin: make up STACK={stack}")
     print_status(paths, outputs)

@@ -10,6 +10,7 @@ from gke_inference.versions import image
 from workloads.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from workloads.disaggregation import environment as transfer_environment
 from workloads.disaggregation import port as engine_port
+from workloads.engine.metadata import HOOK_SECONDS
 from workloads.engine.spec import Serving
 from workloads.hardware import Hardware
 from workloads.launch import HEALTH_PORT, started
@@ -23,7 +24,6 @@ STARTUP_MINUTES = 30
 
 _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
-_HOOK_SECONDS = 5
 _AFTER_DRAIN_SECONDS = 60
 _SHARED_MEMORY_GIB_PER_DEVICE = 2
 _GPU_USER = 1000
@@ -69,7 +69,7 @@ class Pod:
     @property
     def settle_seconds_of_launcher(self) -> int:
         """The part that the launcher waits, which knows when a spot node has no time for it."""
-        return self.settle_seconds - _HOOK_SECONDS
+        return self.settle_seconds - HOOK_SECONDS
 
 
 def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Manifest:
@@ -128,7 +128,7 @@ def engine_container(
         "image": image(engine(serving.engine).hardware[kind].image).reference,
         # A third of what kubelet leaves a spot node's pods. The launcher, which gets SIGTERM then,
         # waits until load balancers have let go and open requests are finished.
-        "lifecycle": {"preStop": {"sleep": {"seconds": _HOOK_SECONDS}}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": HOOK_SECONDS}}},
         "name": serving.engine,
         "ports": [
             {

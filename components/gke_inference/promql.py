@@ -95,8 +95,14 @@ class Scope:
             "diffusion": "diffusion" in self.engines,
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
-            "tpot_slo": any(model.tpot_p95_ms is not None for model in self.models),
-            "ttft_slo": any(model.ttft_p95_ms is not None for model in self.models),
+            "tpot_slo": any(
+                model.tpot_p95_ms is not None and engine(model.engine).metrics.output_token
+                for model in self.models
+            ),
+            "ttft_slo": any(
+                model.ttft_p95_ms is not None and engine(model.engine).metrics.first_token
+                for model in self.models
+            ),
         }
         return frozenset(name for name, is_said in said.items() if is_said)
 

@@ -180,7 +180,7 @@ def cost_line(money: Money) -> str:
         sign = "+" if money.after else "-"
         return f"{sign}${side.expected:,.0f} a month expected"
     change = money.after.expected - money.before.expected
-    return f"{_dollars(change)} a month expected" if round(change) else "same cost"
+    return f"{_dollars(change)} a month expected" if round(change) else "same accelerator cost"
 
 
 def _dollars(change: float) -> str:

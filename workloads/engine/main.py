@@ -23,6 +23,7 @@ _SPOT_SPARE_SECONDS = 3.0
 _POLL_SECONDS = 0.5
 _REAP_SECONDS = 30.0
 _NOTICE_SECONDS = 1.0
+_SILENT_TIMES = 3  # a metadata server may be late once
 
 
 class Launcher:
@@ -152,10 +153,10 @@ class Launcher:
         The signal comes only after the container's preStop hook, when most of the notice is over.
         Ends where no metadata server answers.
         """
-        while not self._stop.is_set():
+        silent = 0
+        while not self._stop.is_set() and silent < _SILENT_TIMES:
             said = metadata.preempted()
-            if said is None:
-                return
+            silent = silent + 1 if said is None else 0
             if said:
                 self._noticed = time.monotonic()
                 self.state.enter("draining", "the node is preempted: no new requests")
@@ -193,7 +194,9 @@ class Launcher:
 
     def _left_of_notice(self) -> float:
         """Return the seconds that are left for requests on a spot node that has its notice."""
-        gone = time.monotonic() - self._noticed if self._noticed is not None else 0.0
+        gone = metadata.HOOK_SECONDS  # where nobody heard the notice, the hook came after it
+        if self._noticed is not None:
+            gone = time.monotonic() - self._noticed
         return max(1.0, metadata.SPOT_POD_SECONDS - gone - _SPOT_SPARE_SECONDS)
 
     def _drain(self, engine: Engine, settle: float, limit: float) -> None:

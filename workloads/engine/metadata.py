@@ -11,6 +11,9 @@ SPOT_POD_SECONDS = 15.0
 """What kubelet leaves the pods of a spot node of its notice of 30 s; the other half is for system
 pods (docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, graceful termination)."""
 
+HOOK_SECONDS = 5
+"""What the pod's preStop hook takes of it: a third, until load balancers have heard."""
+
 _HOST = "169.254.169.254"
 _SECONDS = 1.0
 

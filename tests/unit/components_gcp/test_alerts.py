@@ -90,6 +90,13 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
     }
 
 
+def test_a_promise_that_the_engine_has_no_metric_for_makes_no_alert_that_never_fires():
+    facts = ModelFacts("m", ("m-gpu",), engine="tgi", tpot_p95_ms=40, ttft_p95_ms=500)
+    names = {alert.name for alert in alerts(Scope((facts,), "models"), Dialect.MANAGED)}
+    assert {"TokensSlow", "TokensTooSlow"} <= names
+    assert not {"FirstTokenSlow", "FirstTokenTooSlow"} & names
+
+
 def test_a_prometheus_of_ones_own_gets_no_alert_on_series_of_google():
     rules = rule_group(alerts(SCOPE, Dialect.PROMETHEUS))["rules"]
     names = {rule["alert"] for rule in rules}

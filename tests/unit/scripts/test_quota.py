@@ -108,7 +108,7 @@ def by_quota(answer: dict[str, Any]) -> dict[str, Any]:
     ("limit", "state", "short_by"),
     [
         (None, State.UNKNOWN, 0),
-        (Limit(None, 500), State.ENOUGH, 0),
+        (Limit(None, 500), State.UNLIMITED, 0),
         (Limit(10, 0), State.ENOUGH, 0),
         (Limit(9), State.SHORT, 1),
         (Limit(12, 3), State.TIGHT, 0),
@@ -155,10 +155,18 @@ def test_a_quota_of_the_project_is_asked_for_without_dimensions():
     assert "dimensions" not in made.body
 
 
-def test_a_twin_that_nobody_limited_has_enough_of_everything(twin, capsys):
+def test_a_twin_that_nobody_limited_compares_nothing_and_says_so(twin, capsys):
+    quota("local", against=Against.TWIN)
+    assert "none compared: this twin has no limits" in capsys.readouterr().out
     answer = printed(capsys)
     assert (answer["code"], answer["against"], answer["is_short"]) == (0, "twin", False)
-    assert {row["state"] for row in answer["needs"]} == {"enough"}
+    assert {row["state"] for row in answer["needs"]} == {"no limit"}
+
+
+def test_credentials_that_are_named_and_not_there_are_no_reason_to_ask_the_twin(monkeypatch):
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+    with pytest.raises(CommandError, match="GOOGLE_APPLICATION_CREDENTIALS: must be a file, got"):
+        quota("local")
 
 
 def test_a_scenario_brings_limits_and_each_shortage_has_its_request(twin, capsys):
@@ -242,8 +250,6 @@ def test_the_cloud_is_asked_only_where_there_are_credentials(twin, tmp_path, mon
     assert not has_credentials()
     (tmp_path / "application_default_credentials.json").write_text("{}")
     assert has_credentials()
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "gone.json"))
-    assert not has_credentials()
 
 
 def test_a_project_has_limits_by_family_and_usage_beside_them(connected, google, capsys):
@@ -253,7 +259,7 @@ def test_a_project_has_limits_by_family_and_usage_beside_them(connected, google,
     assert (rows["NVIDIA_L4_GPUS"]["limit"], rows["NVIDIA_L4_GPUS"]["in_use"]) == (16, 4)
     assert (rows["CPUS"]["limit"], rows["CPUS"]["state"]) == (24, "tight")
     assert (rows["GPUS_ALL_REGIONS"]["limit"], rows["GPUS_ALL_REGIONS"]["short_by"]) == (0, 6)
-    assert (rows["NETWORKS"]["limit"], rows["NETWORKS"]["state"]) == (None, "enough")
+    assert (rows["NETWORKS"]["limit"], rows["NETWORKS"]["state"]) == (None, "no limit")
     assert rows["SSD_TOTAL_GB"]["state"] == "unknown"
     assert answer["code"] == 1
     assert all(method == "GET" for method, _ in google.calls)

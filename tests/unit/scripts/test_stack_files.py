@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
-from infra.load import STACKS, platform_of, read
+from infra.load import STACKS, EngineLoader, platform_of, read
 from infra.problems import StackError
 from scripts import engine, env, preview, status, up
 from scripts.ask import endpoint_of
@@ -60,6 +61,12 @@ def test_a_key_that_is_written_twice_is_refused_with_both_lines(tmp_path: Path):
     words = rf"key 'models' is written twice, in lines {lines[0]} and {lines[1]}"
     with pytest.raises(StackError, match=rf"Pulumi\.twice\.yaml is not YAML: .*{words}"):
         platform_of(twice(tmp_path))
+
+
+def test_a_mapping_that_others_build_upon_may_say_a_key_of_its_base_anew():
+    text = "a: {b: &b {<<: {q: 1}, q: 2}}\nc: {<<: *b, y: 3}\n"
+    read_as = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
+    assert read_as == {"a": {"b": {"q": 2}}, "c": {"q": 2, "y": 3}}
 
 
 def test_every_command_of_a_stack_reads_it_by_that_one_reader(tmp_path: Path):
