@@ -9,6 +9,8 @@ from policies.rule import Properties, Resource
 CLUSTER = "gcp:container/cluster:Cluster"
 BUCKET = "gcp:storage/bucket:Bucket"
 NODE_POOL = "gcp:container/nodePool:NodePool"
+COMPUTE_CLASS_LABEL = "cloud.google.com/compute-class"
+"""Label of nodes, and key of their taint, that pods choose a compute class by."""
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 ACCELERATOR_PREFIXES = (
     "a2-",

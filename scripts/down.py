@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from policies.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.recover import recover
@@ -65,7 +66,7 @@ def _remove_unknown_clusters(paths: TwinPaths) -> None:
     known = {
         paths.cluster(row.outputs["location"], row.name)
         for row in store.list_resources(paths)
-        if row.type == "gcp:container/cluster:Cluster"
+        if row.type == CLUSTER
     }
     for folder in clusters.folders(paths):
         if folder not in known:

@@ -12,6 +12,7 @@ import yaml
 
 from infra.load import read
 from infra.problems import StackError
+from policies.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.cost import running
 from scripts.dashboards import write_grafana
@@ -24,7 +25,6 @@ from twin.paths import REPOSITORY, TwinPaths
 from twin.rpc import UNKNOWN
 
 NOT_KNOWN = "(known after up)"
-_CLUSTER = "gcp:container/cluster:Cluster"
 _PROVIDER = "pulumi:providers:kubernetes"
 _CREATES = ("create", "read")
 
@@ -79,7 +79,7 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
             continue
         by_property: dict[str, list[str]] = state.get("propertyDependencies", {})
         dependencies = by_property.get("kubeconfig", [])
-        clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == _CLUSTER]
+        clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == CLUSTER]
         if len(clusters) != 1:
             raise CommandError(
                 f"{state['urn']}: its kubeconfig comes from {len(clusters)} clusters"

@@ -1,6 +1,7 @@
 """`gke-inference verdict`: what a change does to each stack, before anything is touched."""
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from concurrent import futures
@@ -70,6 +71,22 @@ def _each(stacks: list[str], old: Checkout, new: Checkout) -> Iterator[StackVerd
             cli.stop()
 
 
+def ready(option: str, file: Path | None) -> None:
+    """Make the folder of a file that is written after the run, which takes a minute.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"{option}: must be a file that can be written: {error}") from error
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise CommandError(f"{option}: must be a file that can be written, got {str(file)!r}")
+
+
 def as_json(verdict: Verdict) -> str:
     """Return a verdict as JSON: everything the comment says, and what it leaves out."""
     body: dict[str, Any] = {
@@ -85,7 +102,7 @@ def as_json(verdict: Verdict) -> str:
 
 def _stack(one: StackVerdict) -> dict[str, Any]:
     counts = {kind.value: count for kind, count in one.counts.items()}
-    return {**asdict(one), "counts": counts, "blocks": one.blocks}
+    return {**asdict(one), "counts": counts, "blocks": one.blocks, "note": one.note}
 
 
 def _print(verdict: Verdict) -> None:
@@ -96,6 +113,8 @@ def _print(verdict: Verdict) -> None:
         if one.error:
             console.print(f"{one.stack}: {one.error}", markup=False, soft_wrap=True)
             continue
+        if one.note:
+            console.print(f"{one.stack}: {one.note}", markup=False, soft_wrap=True)
         counts = ", ".join(f"{count} {kind.value}" for kind, count in one.counts.items())
         moved = f"; {pods(one.moves)} start anew" if one.moves else ""
         said = f"{one.stack}: {counts or 'no change'}, {one.unchanged} unchanged{moved}"
@@ -129,12 +148,12 @@ def verdict(
     """
     # ended from outside, it removes what it wrote, as it does when interrupted
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ready("--json", json_file)
+    ready("--markdown", markdown)
     found = judge(head.resolve(), base, stack or [])
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(as_json(found))
     if markdown is not None:
-        markdown.parent.mkdir(parents=True, exist_ok=True)
         markdown.write_text(comment(found))
         for one in found.stacks:
             if one.topology.clusters:

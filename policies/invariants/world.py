@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from policies.invariants.command_line import CommandLine, command_line
-from policies.reading import PodTemplate, at, entries, pods, section
+from policies.reading import COMPUTE_CLASS_LABEL, PodTemplate, at, entries, pods, section
 from policies.rule import Properties, Resource
 
 NOT_KNOWN = "(known after up)"
@@ -195,9 +195,9 @@ class PodOf:
     @property
     def compute_class(self) -> str | None:
         """Name of the compute class that the pods choose, also by their namespace's default."""
-        chosen = at(self.spec, "nodeSelector", "cloud.google.com/compute-class")
+        chosen = at(self.spec, "nodeSelector", COMPUTE_CLASS_LABEL)
         if chosen is None:
-            chosen = next(iter(self.affinity_values("cloud.google.com/compute-class")), None)
+            chosen = next(iter(self.affinity_values(COMPUTE_CLASS_LABEL)), None)
         if chosen is None and (home := self.world.find("Namespace", "", self.obj.namespace)):
             chosen = home.at("metadata", "labels", "cloud.google.com/default-compute-class")
         return None if chosen is None else str(chosen)

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from policies.reading import NODE_POOL, at, pods
-from policies.rule import Resource
+from policies.reading import at
 from scripts.guard import losses_in, unnamed
+from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step
 from twin.rpc import UNKNOWN
-
-Inputs = Mapping[str, Any]
 
 
 class Kind(StrEnum):
@@ -59,22 +57,6 @@ class Change:
         return self.type.rpartition(":")[2]
 
 
-_IN_PLACE_NODE_CONFIG = frozenset(
-    ["labels", "resourceLabels", "resourceManagerTags", "tags", "taints"]
-)
-"""Parts of a pool's `nodeConfig` that GKE changes on running nodes, by
-https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools. All others make
-the nodes anew, with the pool's upgrade strategy, by
-https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters; of those that neither
-document names this is assumed, as the safe side."""
-_CLUSTER_WIDE = (
-    "addonsConfig.dnsCacheConfig",
-    "enableIntranodeVisibility",
-    "workloadIdentityConfig",
-)
-"""Settings of a cluster that make all nodes of it anew (same document)."""
-_CLUSTER = "gcp:container/cluster:Cluster"
-_RUNNING = frozenset(["DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet"])
 _REWRITTEN = frozenset(["kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secret"])
 """Objects that the provider replaces where others are changed: they hold nothing that is not in the
 program, and pods that read them are listed by themselves where they start anew."""
@@ -194,57 +176,3 @@ def name_of(urn: str, inputs: Inputs) -> str:
         return f"{namespace}/{at(metadata, 'name')}" if namespace else str(at(metadata, "name"))
     name = inputs.get("name")
     return str(name) if isinstance(name, str) and name else urn.rsplit("::", 1)[-1]
-
-
-def restarts(kind: str, old: Inputs, new: Inputs) -> str:
-    """Return why an update in place makes pods or nodes anew; empty where it does not."""
-    if kind == NODE_POOL:
-        return _of_pool(old, new)
-    if kind == _CLUSTER:
-        changed = [path for path in _CLUSTER_WIDE if _at(old, path) != _at(new, path)]
-        return f"every node is made anew for {', '.join(changed)}" if changed else ""
-    if not kind.startswith("kubernetes:") or kind.rpartition(":")[2] not in _RUNNING:
-        return ""
-    if _by_hand(new):
-        return ""
-    noun = kind.rpartition(":")[2]
-    before, after = (
-        [pod.template for pod in pods(Resource(kind, "", "", inputs))] for inputs in (old, new)
-    )
-    size = ("spec", "leaderWorkerTemplate", "size")
-    if before != after or (noun == "LeaderWorkerSet" and at(old, *size) != at(new, *size)):
-        return "the pod template changes"
-    return ""
-
-
-def _by_hand(inputs: Inputs) -> bool:
-    """Say whether a new template waits until somebody deletes the pods."""
-    return at(inputs, "spec", "updateStrategy", "type") == "OnDelete"
-
-
-def _at(inputs: Inputs, path: str) -> Any:
-    return at(inputs, *path.split("."))
-
-
-def _of_pool(old: Inputs, new: Inputs) -> str:
-    before: Inputs = at(old, "nodeConfig") or {}
-    after: Inputs = at(new, "nodeConfig") or {}
-    changed = [
-        f"nodeConfig.{key}"
-        for key in sorted({*before, *after})
-        if key not in _IN_PLACE_NODE_CONFIG and before.get(key) != after.get(key)
-    ]
-    if old.get("version") != new.get("version"):
-        changed.append("version")
-    if not changed:
-        return ""
-    settings: Inputs = at(new, "upgradeSettings") or {}
-    strategy = str(settings.get("strategy") or "SURGE")
-    how = "blue-green" if strategy == "BLUE_GREEN" else _surge(settings)
-    return f"nodes are made anew for {', '.join(changed)} ({how})"
-
-
-def _surge(settings: Inputs) -> str:
-    """Say how nodes are made anew; GKE's own numbers are 1 and 0."""
-    extra, out = settings.get("maxSurge", 1), settings.get("maxUnavailable", 0)
-    return f"surge: {extra} more, {out} out at a time"

@@ -34,13 +34,16 @@ def head_checkout(root: Path) -> Checkout:
 
 
 def _git(head: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    answer = subprocess.run(
-        ["git", "-C", str(head), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(environment or {})},
-    )
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(head), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **(environment or {})},
+        )
+    except FileNotFoundError as error:
+        raise CommandError("git: must be on PATH, it reads the base's files") from error
     if answer.returncode:
         raise CommandError(f"git {arguments[0]}: {answer.stderr.strip()}")
     return answer.stdout

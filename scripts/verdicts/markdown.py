@@ -71,6 +71,9 @@ def _stack(one: StackVerdict, rows: int) -> Iterator[str]:
         yield f"{plain(one.error)}"
         yield ""
         return
+    if one.note:
+        yield one.note
+        yield ""
     for summary, body in (
         (f"{len(one.changes)} resources change", _changes(one.changes)),
         (f"Pods that start anew: {pods(one.moves)}", _moves(one.moves)),

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from policies.invariants.world import PodOf, World
-from policies.reading import NODE_POOL, at
+from policies.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at
 from scripts.verdicts.changes import Change, Kind
 from scripts.verdicts.runs import State
 
-_CLUSTER = "gcp:container/cluster:Cluster"
-_COMPUTE_CLASS = "cloud.google.com/compute-class"
 _MIGRATION = ("spec", "activeMigration", "optimizeRulePriority")
 _GRAVE = (Kind.RESTARTS, Kind.REPLACES, Kind.DESTROYS)
 
@@ -66,7 +64,7 @@ def _moved(
     if state is None:
         return  # new: nothing runs on it yet
     inputs: dict[str, Any] = state.get("inputs") or {}
-    if change.type == _CLUSTER and change.kind in _GRAVE:
+    if change.type == CLUSTER and change.kind in _GRAVE:
         world = before.get(str(inputs.get("name")))
         why = f"cluster {change.name} is {_verb(change)}"
         yield from (_move(pod, after, why) for pod in (world.pods if world else ()))
@@ -109,13 +107,13 @@ def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:
     """Say whether pods may run on the nodes of a pool, by compute class and taints."""
     config: dict[str, Any] = pool.get("nodeConfig") or {}
     labels: dict[str, Any] = config.get("labels") or {}
-    if (pod.compute_class or "") != str(labels.get(_COMPUTE_CLASS) or ""):
+    if (pod.compute_class or "") != str(labels.get(COMPUTE_CLASS_LABEL) or ""):
         return False
     effects = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute"}
     return all(
         pod.tolerates(str(taint.get("key")), str(taint.get("value")), effects[taint["effect"]])
         for taint in config.get("taints") or ()
-        if taint.get("effect") in effects and taint.get("key") != _COMPUTE_CLASS
+        if taint.get("effect") in effects and taint.get("key") != COMPUTE_CLASS_LABEL
     )
 
 

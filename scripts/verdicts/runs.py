@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,10 +52,12 @@ class Runner:
 
     environment: dict[str, str]
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """End what runs: nothing exists that it could leave half made."""
-        for process in self.running:
+        """End what runs, and what threads still begin: nothing is there to be left half made."""
+        self.stopped.set()
+        for process in list(self.running):
             process.terminate()
 
     def run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -73,6 +76,8 @@ class Runner:
             argv, cwd=project, env=environment, text=True, stdout=pipe, stderr=pipe
         ) as process:
             self.running.append(process)
+            if self.stopped.is_set():  # it began while `stop` went through the list
+                process.terminate()
             output, errors = process.communicate()
             self.running.remove(process)
         return subprocess.CompletedProcess(argv, process.returncode, output, errors)

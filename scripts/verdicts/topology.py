@@ -5,22 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from policies.invariants.world import PodOf, World
-from policies.reading import CLUSTER, NODE_POOL, at, entries, section
+from policies.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at, entries, section
 from scripts.verdicts.changes import Change, Kind
+from scripts.verdicts.restarts import WORKLOADS
 from scripts.verdicts.runs import State
 
-_WORKLOADS = ("DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet")
 _COLUMNS: dict[str, int] = {
     "Gateway": 0,
     "HTTPRoute": 1,
     "InferencePool": 2,
-    **dict.fromkeys(_WORKLOADS, 3),
+    **dict.fromkeys(WORKLOADS, 3),
     "PersistentVolumeClaim": 4,
     "ComputeClass": 4,
     "NodePool": 5,
 }
 """What is drawn, from the client to the machine."""
-_COMPUTE_CLASS = "cloud.google.com/compute-class"
 
 
 @dataclass(frozen=True)
@@ -139,12 +138,12 @@ def _links(world: World, cluster: str, states: dict[str, State]) -> Iterator[tup
         for pod in world.selected(pool.namespace, {"matchLabels": labels}) if labels else ():
             yield (pool.kind, pool.name), (pod.obj.kind, pod.obj.name)
     for pod in world.pods:
-        if pod.obj.kind in _WORKLOADS:
+        if pod.obj.kind in WORKLOADS:
             yield from _of_pods(pod)
     for state in states.values():
         labels: Any = at(state, "inputs", "nodeConfig", "labels")
         if state["type"] == NODE_POOL and _home(state) == cluster and labels:
-            chosen = labels.get(_COMPUTE_CLASS)
+            chosen = labels.get(COMPUTE_CLASS_LABEL)
             if chosen:
                 name = str(at(state, "inputs", "name"))
                 yield ("ComputeClass", str(chosen)), ("NodePool", name)

@@ -58,6 +58,16 @@ class StackVerdict:
     seconds: float = 0.0
 
     @property
+    def note(self) -> str:
+        """What the changes alone would not say; empty where they say it."""
+        if self.side is not Side.BASE:
+            return ""
+        return (
+            "Nothing is destroyed by taking the stack's file away: what is listed stays in the "
+            "cloud, and nothing here manages it any more. `pulumi destroy` it first."
+        )
+
+    @property
     def counts(self) -> Counter[Kind]:
         """How many resources change, by kind."""
         return Counter(each.kind for each in self.changes)
@@ -136,9 +146,12 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
 
 def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackVerdict:
     new = run.after
-    allowed = wanted.allow_replace if wanted is not None else ()
     states = [*run.before, *new]
-    found = changes(run.steps, allowed, cluster_names(states))
+    found = changes(
+        run.steps, () if wanted is None else wanted.allow_replace, cluster_names(states)
+    )
+    if wanted is None:  # no run of a stack that has no file takes anything away
+        found = [replace(each, is_blocked=False) for each in found]
     shown = [readable(states) for states in (run.before, new)]
     read = [sources(states) for states in shown]
     before, after = worlds(read[0]), worlds(read[1])

@@ -4,6 +4,7 @@ It does not prove that they run: that takes GitHub, GitLab and a Google Cloud pr
 """
 
 import functools
+import os
 import re
 import subprocess
 
@@ -172,3 +173,82 @@ def test_both_systems_do_the_same_where_credentials_are():
     gitlab = set(yaml.safe_load(PIPELINES[1].read_text()))
     assert github == {"cloud-preview", "drift", "images", "up"}
     assert {"cloud-preview", "drift", "images", "up-dev", "up-staging", "up-prod"} <= gitlab
+
+
+def steps_in(name, job):
+    return yaml.safe_load((REPOSITORY / name).read_text())["jobs"][job]["steps"]
+
+
+def test_the_verdict_on_github_is_on_the_commit_that_the_comment_is_posted_for():
+    [checkout] = [
+        step
+        for step in steps_in(".github/workflows/verdict.yml", "verdict")
+        if "checkout@" in step.get("uses", "")
+    ]
+    assert checkout["with"]["ref"] == "${{ github.event.pull_request.head.sha }}"
+
+
+@pytest.mark.parametrize("left", ["nothing", "no text", "a link", "a linked number", "a verdict"])
+def test_only_a_verdict_that_is_there_and_no_link_is_posted(left, tmp_path):
+    [fetched, posting] = steps_in(".github/workflows/comment.yml", "comment")
+    assert fetched["continue-on-error"] is True
+    secret, calls, gh = tmp_path / "secret", tmp_path / "calls", tmp_path / "gh"
+    secret.write_text("1\n")
+    gh.write_text(
+        '#!/bin/sh\necho "$@" >> "$CALLS"\ncase "$*" in *pulls/*) echo "$HEAD_SHA";; esac\n'
+    )
+    gh.chmod(0o755)
+    if left != "nothing":
+        folder = tmp_path / fetched["with"]["path"]
+        folder.mkdir()
+        (folder / "number").write_text("7\n")
+        if left in {"a linked number", "a verdict"}:
+            (folder / "body.md").write_text(f"{MARKER}\nfound\n")
+        if left.startswith("a link"):
+            file = folder / ("body.md" if left == "a link" else "number")
+            file.unlink(missing_ok=True)
+            file.symlink_to(secret)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLS": str(calls)}
+    environment = {**path, "HEAD_SHA": "abc", "GH_REPO": "o/r"}
+    answer = subprocess.run(
+        ["bash", "-e", "-c", posting["run"]],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    said = calls.read_text() if calls.exists() else ""
+    assert ("repos/o/r/issues/7/comments -F body=@comment.md" in said) is (left == "a verdict")
+    assert bool(said) is (left == "a verdict")
+
+
+def test_the_job_of_gitlab_that_runs_the_change_has_no_token():
+    pipeline = yaml.safe_load(PIPELINES[0].read_text())
+    token = "GKE_INFERENCE_COMMENT_TOKEN"
+    has = [name for name, body in pipeline.items() if token in yaml.safe_dump(body)]
+    assert has == ["comment"]
+    comment = pipeline["comment"]
+    assert comment["variables"]["GIT_STRATEGY"] == "none"
+    assert ".venv" not in "".join(comment["script"])
+    # its variable is of this environment only; a job without one has the variables of all
+    assert comment["environment"]["name"] == "verdict-comment"
+    assert "environment" not in pipeline["verdict"]
+    assert "`verdict-comment`" in (REPOSITORY / "docs/verdict.md").read_text()
+    assert comment["rules"][0]["when"] == "always"  # a verdict that blocks is a job that failed
+
+
+def test_what_is_deployed_has_passed_the_tests_and_goes_from_stack_to_stack():
+    workflow = yaml.safe_load((REPOSITORY / "docs/examples/ci/github/up.yml").read_text())
+    tests = yaml.safe_load((REPOSITORY / ".github/workflows/pull-request.yml").read_text())
+    trigger = workflow[True]["workflow_run"]
+    assert (trigger["workflows"], trigger["branches"]) == ([tests["name"]], ["main"])
+    assert "main" in tests[True]["push"]["branches"]
+    assert workflow["env"]["COMMIT"].startswith("${{ github.event.workflow_run.head_sha ")
+    jobs = workflow["jobs"]
+    assert [job.get("needs") for job in jobs.values()] == [None, ["up-dev"], ["up-staging"]]
+    assert "workflow_run.conclusion == 'success'" in jobs["up-dev"]["if"]
+    assert "workflow_run.event == 'push'" in jobs["up-dev"]["if"]
+    for name, job in jobs.items():
+        stack = job["env"]["STACK"]
+        assert stack in stack_names()
+        assert (name, job["environment"]) == (f"up-{stack}", stack)
+        assert job["concurrency"] == {"group": name, "cancel-in-progress": False}
+        assert job["steps"][0]["with"]["ref"] == "${{ env.COMMIT }}"

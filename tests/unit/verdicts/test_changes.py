@@ -2,9 +2,11 @@
 
 import pytest
 
-from scripts.verdicts.changes import Kind, changes, restarts, unchanged
+from scripts.verdicts.changes import Kind, changes, unchanged
+from scripts.verdicts.restarts import restarts
 from tests.unit.verdicts.record import recorded
 from tests.unit.verdicts.steps import replacement, step
+from twin.paths import REPOSITORY
 
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"
@@ -132,3 +134,35 @@ def test_a_cluster_wide_setting_makes_all_nodes_anew():
     said = restarts(CLUSTER, {}, {"enableIntranodeVisibility": True})
     assert said == "every node is made anew for enableIntranodeVisibility"
     assert restarts(CLUSTER, {"monitoringConfig": 1}, {"monitoringConfig": 2}) == ""
+
+
+@pytest.mark.parametrize("kind", [CLUSTER, POOL])
+def test_a_zone_that_is_taken_out_removes_its_nodes_and_one_more_does_not(kind):
+    two, one = {"nodeLocations": ["a", "b"]}, {"nodeLocations": ["a"]}
+    assert restarts(kind, two, one) == "the nodes in b are removed"
+    assert restarts(kind, one, two) == ""
+
+
+@pytest.mark.parametrize("zones", [{}, {"nodeLocations": "04da6b54-80e4-46f7-96ec-b56ff0331ba9"}])
+def test_zones_that_are_left_out_or_not_known_yet_are_not_taken_out(zones):
+    assert restarts(POOL, {"nodeLocations": ["a"]}, zones) == ""
+
+
+def test_nodes_made_anew_and_nodes_removed_are_both_said():
+    old = {"nodeConfig": {"machineType": "a"}, "nodeLocations": ["a", "b"]}
+    said = restarts(POOL, old, {"nodeConfig": {"machineType": "b"}, "nodeLocations": ["a"]})
+    assert "made anew for nodeConfig.machineType" in said
+    assert said.endswith("; the nodes in b are removed")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '= "gcp:container/cluster:Cluster"',
+        '"cloud.google.com/compute-class"',
+        '"DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet"',
+    ],
+)
+def test_what_the_verdict_and_the_policies_both_read_is_written_once(text):
+    files = [each for name in ("policies", "scripts") for each in (REPOSITORY / name).rglob("*.py")]
+    assert len([each for each in files if text in each.read_text()]) == 1

@@ -127,3 +127,9 @@ def test_a_stack_file_needs_no_key_afterwards_and_a_secret_written_anew_still_di
 
 def test_a_stack_file_without_secrets_is_kept_as_it_is():
     assert without_keys("config: {a: 1} # mine\n") == "config: {a: 1} # mine\n"
+
+
+def test_a_machine_without_git_is_one_message(repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandError, match="git: must be on PATH"):
+        base_commit(repository, "main")

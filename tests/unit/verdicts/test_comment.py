@@ -10,15 +10,20 @@ import typer
 
 from scripts import verdict as command
 from scripts.console import CommandError
+from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
+from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.markdown import MARKER, code, comment, plain
 from scripts.verdicts.money import Amount, Money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid, svg
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
+from scripts.verdicts.runs import Run, Runner
 from scripts.verdicts.topology import topology
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 from tests.unit.verdicts.record import recorded
+from tests.unit.verdicts.steps import step
+from twin.paths import REPOSITORY
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -199,3 +204,30 @@ def test_a_blocked_change_ends_with_one_after_it_has_written(tmp_path, monkeypat
 def test_a_base_that_cannot_be_run_is_one_message(tmp_path, monkeypatch):
     with pytest.raises(CommandError, match=r"^dev: main \(1\): no$"):
         written(tmp_path, monkeypatch, judged(StackVerdict("dev", error="main (1): no")))
+
+
+@pytest.mark.parametrize("option", ["json", "markdown"])
+@pytest.mark.parametrize("name", ["folder", "file/v"])
+def test_a_file_that_cannot_be_written_is_one_message_before_anything_runs(
+    tmp_path, monkeypatch, option, name
+):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(command, "judge", lambda *_: pytest.fail("it ran"))
+    files = {"json": None, "markdown": None, option: tmp_path / name}
+    with pytest.raises(CommandError, match=f"^--{option}: must be a file that can be written"):
+        command.verdict("main", Path(), None, files["json"], files["markdown"])
+
+
+def test_a_stack_whose_file_is_taken_away_blocks_nothing_and_says_what_to_do(tmp_path, monkeypatch):
+    bucket = step("delete", "gcp:storage/bucket:Bucket", "b", {"name": "weights"})
+    gone = Run((bucket["oldState"],), (bucket,))
+    monkeypatch.setattr(verdicts, "compare", lambda *_: gone)
+    base, head = Checkout("main (1a2b3c4)", REPOSITORY), Checkout("the working tree", tmp_path)
+    found = judged(verdicts.of_stack(Runner({}), "local", base, head))
+    assert (found.blocks, found.word) == ([], "destroys")
+    assert "`pulumi destroy` it first" in comment(found)
+    assert "allow_replace" not in comment(found)
+    assert (
+        "`pulumi destroy` it first" in json.loads(command.as_json(found))["stacks"]["local"]["note"]
+    )

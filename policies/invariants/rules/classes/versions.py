@@ -7,8 +7,8 @@ from gke_inference.versions import gke_minimum
 from policies.invariants.engines import rungs
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.world import Obj, World
+from policies.reading import CLUSTER
 
-_CLUSTER = "gcp:container/cluster:Cluster"
 _SCORE = "compute-class-priority-score"
 
 
@@ -41,7 +41,7 @@ def _judge(world: World, each: Obj, field: str, feature: str) -> Iterator[Findin
 def _version(world: World) -> str | None:
     for resource in world.resources or ():
         inputs = resource.get("inputs", {})
-        if resource.get("type") == _CLUSTER and inputs.get("name") == world.name:
+        if resource.get("type") == CLUSTER and inputs.get("name") == world.name:
             version = inputs.get("minMasterVersion")
             return None if version is None else str(version)
     return None
