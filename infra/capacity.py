@@ -1,5 +1,6 @@
 """Rungs of a stack in the words of the components, one region at a time."""
 
+from gke_inference.accelerators import zones_of
 from gke_inference.rungs import Rung, RungArgs, check_rung
 from infra import stack
 from infra.problems import join
@@ -117,6 +118,22 @@ def spans_hosts(platform: Platform, model: Model, region: str) -> bool:
     """Return whether a replica of a model may span several hosts in a region."""
     here = checked_rungs(platform, model.capacity, region).values()
     return any(rung.is_multi_host for rung in here)
+
+
+def listed_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...]:
+    """Return the zones of a cluster that are known to have a rung's machines.
+
+    Empty where the catalogue lists none of them.
+    """
+    if named := rung.reservation_zones or rung.zones:
+        return named
+    listed = zones_of(rung.accelerator, region)
+    return tuple(zone for zone in platform.regions[region].zones if zone in listed)
+
+
+def machine_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...]:
+    """Return the zones where machines of a rung may stand: the cluster's, where none is listed."""
+    return listed_zones(platform, region, rung) or platform.regions[region].zones
 
 
 def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:

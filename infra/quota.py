@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gke_inference.accelerators import accelerator, zones_of
+from gke_inference.accelerators import accelerator
 from gke_inference.quotas import (
     Metric,
     accelerator_metric,
@@ -19,6 +19,7 @@ from gke_inference.quotas import (
     metric,
 )
 from gke_inference.rungs import Rung
+from infra.capacity import machine_zones
 from infra.quota_claims import Claim, claims, upgrades
 from infra.quota_network import network_asks
 from infra.quota_nodes import system_asks
@@ -165,7 +166,7 @@ def _upgrade_asks(platform: Platform, region: str) -> Iterator[Ask]:
 
 def _node_asks(platform: Platform, region: str, rung: Rung, nodes: int, who: str) -> Iterator[Ask]:
     """Yield what some nodes of a rung ask for."""
-    zones = rung_zones(platform, region, rung)
+    zones = machine_zones(platform, region, rung)
     chips = nodes * rung.chips_per_node
     counted = accelerator_metric(rung.accelerator, rung.provisioning)
     is_elsewhere = rung.reservation_project is not None
@@ -187,15 +188,6 @@ def _node_asks(platform: Platform, region: str, rung: Rung, nodes: int, who: str
     yield Ask(metric("INSTANCES"), region, "machine", who, nodes, zones=zones)
     disk_type, gib = boot_disk(rung.machine_type)
     yield Ask(disk_metric(disk_type), region, "disk", who, nodes * gib, zones=zones)
-
-
-def rung_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...]:
-    """Return the zones where machines of a rung may stand."""
-    if named := rung.reservation_zones or rung.zones:
-        return named
-    offered = zones_of(rung.accelerator, region)
-    of_cluster = platform.regions[region].zones
-    return tuple(zone for zone in of_cluster if zone in offered) or of_cluster
 
 
 def _most(platform: Platform, region: str, rung: Rung) -> int | None:

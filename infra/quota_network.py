@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from gke_inference.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs, regions_using
+from infra.capacity import checked_rungs, machine_zones, regions_using
 from infra.quota_claims import claims
+from infra.quota_nodes import system_nodes
 from infra.quota_parts import Ask
 from infra.stack import ClusterMode, Exposure, Platform, Task
 
@@ -42,7 +43,7 @@ def _groups(platform: Platform, region: str) -> Iterator[Ask]:
     for name in platform.capacity:
         if region in regions_using(platform, name):
             for rung in checked_rungs(platform, name, region).values():
-                groups += len(rung.reservation_zones or rung.zones or settings.zones)
+                groups += len(machine_zones(platform, region, rung))
     groups += sum(_slices(platform, region))
     for name in ("INSTANCE_GROUPS", "INSTANCE_GROUP_MANAGERS"):
         yield Ask(metric(name), region, "machine", "node pools by zone", groups)
@@ -57,9 +58,8 @@ def _slices(platform: Platform, region: str) -> Iterator[int]:
 
 def _nat(platform: Platform, region: str) -> Iterator[Ask]:
     """Yield the addresses that Cloud NAT takes when every node opens all the ports it may."""
-    pool = platform.regions[region].system_pool
     nodes = sum(max(map(claim.nodes, claim.rungs), default=0) for claim in claims(platform, region))
-    nodes += pool.max_nodes if pool else 0
+    nodes += system_nodes(platform, region)
     addresses = math.ceil(nodes * NAT_PORTS_PER_NODE / made_by_google("ports_per_nat_address"))
     amount = max(addresses, 1)
     yield Ask(metric("IN_USE_ADDRESSES"), region, "address", "address translation", amount)

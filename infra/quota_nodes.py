@@ -11,32 +11,38 @@ from gke_inference.quotas import (
     metric,
     vcpus_of,
 )
+from gke_inference.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES, SURGE_NODES
 from infra.quota_parts import Ask
 from infra.stack import ClusterMode, Platform
 
-_DEFAULT_MACHINE, _DEFAULT_MOST = "e2-standard-4", 6  # those of `InferenceCluster`
-_DISK_TYPE = "pd-balanced"  # that of the system pool
-_SURGE = 1
+
+def system_nodes(platform: Platform, region: str) -> int:
+    """Return the system nodes of a region at most, with what an upgrade adds.
+
+    0 in Autopilot: how many nodes GKE makes for what needs no accelerator is not known beforehand.
+    """
+    settings = platform.regions[region]
+    if settings.mode is ClusterMode.AUTOPILOT:
+        return 0
+    pool = settings.system_pool
+    return (pool.max_nodes if pool else MOST_NODES) + SURGE_NODES
 
 
 def system_asks(platform: Platform, region: str) -> Iterator[Ask]:
-    """Yield what system nodes, auto-provisioned ones and disks of weights ask for in a region.
-
-    Nodes that Autopilot makes for what needs no accelerator are not known beforehand.
-    """
+    """Yield what system nodes, auto-provisioned ones and disks of weights ask for in a region."""
     settings = platform.regions[region]
     if settings.mode is ClusterMode.STANDARD:
         pool = settings.system_pool
-        machine = pool.machine_type if pool else _DEFAULT_MACHINE
-        nodes = (pool.max_nodes if pool else _DEFAULT_MOST) + _SURGE
+        machine = pool.machine_type if pool else MACHINE_TYPE
+        nodes = system_nodes(platform, region)
         vcpus = nodes * vcpus_of(machine)
-        who = f"system nodes, {_SURGE} more in an upgrade"
+        who = f"system nodes, {SURGE_NODES} more in an upgrade"
         counted = cpu_metric(family_of(machine))
         if counted is not None:
             yield from _cpus(counted, region, who, vcpus)
         yield Ask(metric("INSTANCES"), region, "machine", who, nodes, zones=settings.zones)
         gib = boot_disk(machine)[1]
-        yield Ask(disk_metric(_DISK_TYPE), region, "disk", who, nodes * gib, zones=settings.zones)
+        yield Ask(disk_metric(DISK_TYPE), region, "disk", who, nodes * gib, zones=settings.zones)
         most = (settings.auto_provisioning_limits or {}).get("cpu", 0)
         if most > vcpus:
             yield from _cpus(metric("CPUS"), region, "auto-provisioned nodes", most - vcpus)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gke_inference.rungs import Rung
 from infra.canary import with_canaries
+from infra.fitting import loaded_model
 from infra.stack import Model, Platform, Task
 from planner.architectures import find_model
 from planner.cost import Bill, Line
@@ -98,6 +99,7 @@ def _speed(name: str, model: Model, rung: Rung, traffic: Traffic) -> Speed:
             model.settings.tensor_parallel,
             slo.ttft_p95_ms if slo else None,
             slo.tpot_p95_ms if slo else None,
+            loaded_model(name, model).kv_bits,
         ),
         rung,
         traffic,

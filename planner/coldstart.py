@@ -80,13 +80,15 @@ def cold_start(
         disk_gb_per_second: what a Hyperdisk ML gives one reader, where it is known.
 
     Raises:
-        ValueError: a word is not one of its list.
+        ValueError: a word is not one of its list, or a disk gives nothing.
     """
     if image not in IMAGES or weights not in WEIGHTS:
         raise ValueError(
             f"image must be one of {', '.join(IMAGES)} and weights one of {', '.join(WEIGHTS)}, "
             f"got {image!r} and {weights!r}"
         )
+    if disk_gb_per_second is not None and disk_gb_per_second <= 0:
+        raise ValueError(f"disk_gb_per_second must be above 0, got {disk_gb_per_second:g}")
     data = table("coldstart")
     found = [
         *_node(kind, provisioning),
@@ -140,8 +142,9 @@ def _stage(name: str, row: Mapping[str, Any]) -> Stage:
 
 
 def _read(size: float, row: Mapping[str, Any], given: float | None) -> Stage:
-    rate = given or float(row["gb_per_second"])
-    low, high = (given, given) if given else (float(row["low"]), float(row["high"]))
+    is_known = given is not None
+    rate = given if is_known else float(row["gb_per_second"])
+    low, high = (given, given) if is_known else (float(row["low"]), float(row["high"]))
     how = f"{size:.1f} GB at {rate:g} GB/s: {row['source']}"
     return Stage("weights", size / rate, size / high, size / low, how, str(row["confidence"]))
 

@@ -45,7 +45,7 @@ def _room(one: Candidate, context: int) -> list[str]:
         f"devices = {one.room.weights:.1f} GiB",
         f"runtime and activations of {STEP_TOKENS} tokens x {shape.hidden}: "
         f"{one.room.reserve:.1f} GiB",
-        f"KV cache of a token: {kv_token_bytes(shape)} B over {shape.layers} layers"
+        f"KV cache of a token: {kv_token_bytes(shape, one.kv_bits)} B over {shape.layers} layers"
         + (f", {copies:g} times" if copies > 1 else "")
         + (f"; {window[1]} layers keep {window[0]} tokens at most" if window else ""),
         f"KV cache of {context} tokens: {one.room.context:.2f} GiB a device",

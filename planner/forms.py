@@ -87,6 +87,8 @@ class Candidate:
     """At the form's precision."""
     room: Room
     """Of one device."""
+    kv_bits: float = 16
+    """Of a number in the KV cache."""
 
 
 def candidates(

@@ -172,6 +172,7 @@ def work_of(question: Question, one: Candidate) -> Work:
         one.form.chip,
         tensor=one.form.tensor,
         stages=one.form.stages,
+        kv_bits=one.kv_bits,
         given=question.given,
         made=question.made,
         prefix_share=question.prefix_share,
@@ -203,7 +204,10 @@ def sequences(question: Question, one: Candidate) -> float:
     """Return how many sequences of the load the KV cache of a copy holds."""
     length = question.given + question.made / 2
     form = one.form
-    return one.room.left / kv_cache_gib(length, one.shape, tensor=form.devices, stages=form.stages)
+    each = kv_cache_gib(
+        length, one.shape, tensor=form.devices, stages=form.stages, bits=one.kv_bits
+    )
+    return one.room.left / each
 
 
 def operation(question: Question, held: Sequence[Candidate]) -> Operation:

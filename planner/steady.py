@@ -105,7 +105,7 @@ def work(
     *,
     tensor: int,
     stages: int = 1,
-    kv_bits: int = 16,
+    kv_bits: float = 16,
     given: float,
     made: float,
     prefix_share: float = 0.0,

@@ -138,6 +138,8 @@ class Asked:
     ttft_p95_ms: float | None = None
     """Promised; None: the planner's own."""
     tpot_p95_ms: float | None = None
+    kv_bits: float = 16
+    """Of a number in the KV cache."""
 
 
 def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
@@ -150,19 +152,26 @@ def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
     if (problem := one.room.problem) is not None:
         return Speed(MILLION_TOKENS, None, f"it {problem}")
     found = operation(question, [one])
-    promise = (
-        f"{question.ttft_p95_ms:g} ms to the first token and {question.tpot_p95_ms:g} ms between "
-        "tokens, 95th percentiles"
-    )
     keeps = bool(found.keeps[0])
     most = float(found.most_rate[0]) * one.form.copies * traffic.made
     spread = float(found.spread[0])
-    said = "promised" if asked.ttft_p95_ms or asked.tpot_p95_ms else "assumed, no SLO in the stack"
     basis = (
         f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out; "
-        f"{promise} ({said}{'' if keeps else '; no batch keeps it'})"
+        f"{_promise(asked, question)}{'' if keeps else '; no batch keeps it'})"
     )
     return Speed(MILLION_TOKENS, Estimate(most, most / spread, most * spread), basis, keeps)
+
+
+def _promise(asked: Asked, question: Question) -> str:
+    """Return the latencies to keep, and which the stack promises; a bracket is left open."""
+    first = f"{question.ttft_p95_ms:g} ms to the first token"
+    between = f"{question.tpot_p95_ms:g} ms between tokens"
+    has_first, has_between = asked.ttft_p95_ms is not None, asked.tpot_p95_ms is not None
+    if has_first != has_between:
+        said = f"{'the first' if has_first else 'the second'} promised, the other assumed"
+    else:
+        said = "promised" if has_first else "assumed, no SLO in the stack"
+    return f"{first} and {between}, 95th percentiles ({said}"
 
 
 def _question(asked: Asked, traffic: Traffic) -> Question:
@@ -184,8 +193,8 @@ def _question(asked: Asked, traffic: Traffic) -> Question:
     )
     return replace(
         question,
-        ttft_p95_ms=asked.ttft_p95_ms or question.ttft_p95_ms,
-        tpot_p95_ms=asked.tpot_p95_ms or question.tpot_p95_ms,
+        ttft_p95_ms=question.ttft_p95_ms if asked.ttft_p95_ms is None else asked.ttft_p95_ms,
+        tpot_p95_ms=question.tpot_p95_ms if asked.tpot_p95_ms is None else asked.tpot_p95_ms,
     )
 
 
@@ -213,9 +222,9 @@ def _candidate(asked: Asked, rung: Rung) -> Candidate:
         active_billion=known.active_billion * scale,
     )
     context = min(asked.context, asked.architecture.context or asked.context)
-    load = Loaded(asked.parameters_billion, asked.bits, context, served)
+    load = Loaded(asked.parameters_billion, asked.bits, context, served, asked.kv_bits)
     held = room(load, rung.accelerator, tensor=tensor, stages=stages)
-    return Candidate(form, served, held)
+    return Candidate(form, served, held, asked.kv_bits)
 
 
 def picture_speed(
@@ -228,8 +237,13 @@ def picture_speed(
         rung: where it runs.
         steps: of a picture; None: the model's own.
         size: in pixels, such as `768x1344`; time goes with the pixels.
+
+    Raises:
+        ValueError: there are no steps.
     """
-    taken = steps or architecture.steps
+    taken = architecture.steps if steps is None else steps
+    if taken < 1:
+        raise ValueError(f"steps: must be 1 or more, got {taken}")
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
     pixels = math.prod(int(side) for side in size.split("x"))
     rate = rung.chips / (seconds * pixels / REFERENCE_PIXELS)

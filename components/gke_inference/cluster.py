@@ -23,6 +23,7 @@ from .cluster_blocks import (
 from .cluster_settings import ClusterSettings, MaintenanceArgs, SystemPoolArgs, cluster_settings
 from .inputs import under
 from .kubeconfig import kubeconfig
+from .system_pool import SURGE_NODES
 from .tracing import MANAGED_SCOPE
 
 NODE_ROLES = {
@@ -270,7 +271,11 @@ class InferenceCluster(pulumi.ComponentResource):
                 "workload_metadata_config": {"mode": "GKE_METADATA"},
             },
             project=args["project"],
-            upgrade_settings={"max_surge": 1, "max_unavailable": 0, "strategy": "SURGE"},
+            upgrade_settings={
+                "max_surge": SURGE_NODES,
+                "max_unavailable": 0,
+                "strategy": "SURGE",
+            },
             opts=under(
                 self,
                 # The autoscaler owns the count; GKE adds labels of its own.

@@ -8,6 +8,7 @@ import pulumi
 
 from .inputs import name_of, one_of, user_labels, whole
 from .names import check_name
+from .system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
 
 if TYPE_CHECKING:
     from .cluster import InferenceClusterArgs
@@ -92,7 +93,7 @@ def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
             )
     pool: SystemPoolArgs = args.get("system_pool") or {}
     least = _system_nodes(pool, "min_nodes", 1)
-    most = _system_nodes(pool, "max_nodes", max(6, least))
+    most = _system_nodes(pool, "max_nodes", max(MOST_NODES, least))
     if most < least:
         raise pulumi.InputPropertyError(
             "systemPool.maxNodes", f"must be at least minNodes ({least}), got {most}"
@@ -111,8 +112,8 @@ def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
         node_zones=_node_zones(args),
         public_nodes=args.get("public_nodes", False),
         release_channel=channel.upper(),
-        system_disk_type=pool.get("disk_type", "pd-balanced"),
-        system_machine_type=pool.get("machine_type", "e2-standard-4"),
+        system_disk_type=pool.get("disk_type", DISK_TYPE),
+        system_machine_type=pool.get("machine_type", MACHINE_TYPE),
         system_max_nodes=most,
         system_min_nodes=least,
     )

@@ -105,6 +105,21 @@ def cpu_metric(family: str) -> Metric | None:
     return metric("CPUS_PER_VM_FAMILY", family.upper())
 
 
+def cpu_families() -> frozenset[str]:
+    """Returns the machine families whose quota is not that of `CPUS_PER_VM_FAMILY`."""
+    known = _document()["cpus"]
+    return frozenset((*known["shared"], *known["own"]))
+
+
+@cache
+def metric_names() -> frozenset[str]:
+    """Returns the names of all quotas that data/quotas.yaml and data/accelerators.yaml know."""
+    chips = [accelerator(name).quota for name in accelerator_names()]
+    own = (f"{family.upper()}_CPUS" for family in _document()["cpus"]["own"])
+    of_chips = (name for quota in chips for name in (quota.metric, quota.preemptible))
+    return frozenset((*_document()["metrics"], *own, *of_chips))
+
+
 def vcpus_of(machine_type: str) -> int:
     """Returns the vCPUs in the name of a general machine type: 8 for `e2-standard-8`."""
     found = _SIZE.search(machine_type)

@@ -1,11 +1,15 @@
 """Rules about the budget: it is not below the least cost, and who is told can be told."""
 
+import math
 from collections.abc import Iterator
 
 from infra.costing import served
 from infra.problems import Problem, join, suggest
 from infra.stack import Budget, Platform, ReceiverKind
 from planner.cost import HOURS_PER_MONTH, bill
+
+_ROUNDING = 1e-6
+"""Dollars that sums of prices may be off by, as they are binary fractions."""
 
 
 def check_budget(platform: Platform) -> Iterator[Problem]:
@@ -49,9 +53,10 @@ def check_amount(platform: Platform) -> Iterator[Problem]:
     if budget is None:
         return
     listed = bill(served(platform)).total("minimum") * HOURS_PER_MONTH
-    least = listed * (100 - budget.discount_percent) / 100
+    exact = listed * (100 - budget.discount_percent) / 100
+    least = math.ceil(exact - _ROUNDING)  # budgets are whole dollars
     if budget.monthly_usd < least:
-        what = f"{least:,.0f}, what the models cost a month at minimum"
+        what = f"{least:,}, what the models cost a month at minimum"
         discount = (
             f" with {budget.discount_percent} % off list prices"
             if budget.discount_percent

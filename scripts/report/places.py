@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gke_inference.accelerators import accelerator, zones_of
+from gke_inference.accelerators import accelerator
 from gke_inference.prices import Price, rung_price
 from gke_inference.rungs import Rung
-from infra.capacity import checked_rungs, prefill_capacity
+from infra.capacity import checked_rungs, listed_zones, prefill_capacity
 from infra.names import Names
 from infra.stack import Model, Platform
 from infra.stack.regions import Region
@@ -116,17 +116,6 @@ def picture(rung: Rung) -> Chips:
     return Chips(rung.kind, rung.hosts, columns, each // columns)
 
 
-def zones(platform: Platform, rung: Rung, region: str) -> tuple[str, ...]:
-    """Return the zones of a cluster in which a rung's machines can stand.
-
-    Empty where the catalogue does not list the zones of the accelerator.
-    """
-    if named := rung.reservation_zones or rung.zones:
-        return named
-    listed = zones_of(rung.accelerator, region)
-    return tuple(zone for zone in platform.regions[region].zones if zone in listed)
-
-
 def ladders(platform: Platform) -> tuple[Ladder, ...]:
     """Return every capacity of a stack, in its order."""
     return tuple(_ladder(platform, name) for name in platform.capacity)
@@ -139,7 +128,7 @@ def _ladder(platform: Platform, name: str) -> Ladder:
         for at, rung in checked_rungs(platform, name, region).items():
             offer = Offer(
                 region,
-                zones(platform, rung, region),
+                listed_zones(platform, region, rung),
                 rung_price(rung, region, allow_lower_bound=True),
                 notes(rung.accelerator, region, rung.provisioning),
             )

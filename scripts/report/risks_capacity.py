@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator
 from gke_inference.accelerators import zones_of
 from gke_inference.rungs import Rung
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs
+from infra.capacity import checked_rungs, listed_zones
 from infra.costing import Start
 from infra.quota_check import Standing, request
 from infra.stack import Model, Platform
 from planner.cost import Served
 from planner.unit_cost import UnitCost
-from scripts.report.places import zones
 from scripts.report.risks import Risk, Severity, listed
 
 _LASTING = frozenset(["reservation", "calendar", "on-demand"])
@@ -91,7 +90,7 @@ def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -
 
 def _zones(platform: Platform, model: Model, region: str, rung: Rung) -> set[str] | None:
     """Return the zones where a model can stand on a rung; None where nobody lists them."""
-    found = set(zones(platform, rung, region))
+    found = set(listed_zones(platform, region, rung))
     if not found and not zones_of(rung.accelerator, region):
         return None
     return found if model.disk is None else found & set(model.disk.zones)

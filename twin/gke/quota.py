@@ -4,14 +4,24 @@ Names are Google's, from the components' catalogue. Rules: quota.*.
 """
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gke_inference.accelerators import accelerator
-from gke_inference.quotas import Metric, accelerator_metric, cpu_metric, metric
+from gke_inference.quotas import (
+    Metric,
+    accelerator_metric,
+    cpu_families,
+    cpu_metric,
+    metric,
+    metric_names,
+)
+from twin.gke.machines import machines_of_family
 
 QuotaKind = Literal["on-demand", "preemptible"]
+_PREEMPTIBLE_CPUS = "PREEMPTIBLE_CPUS"
 
 
 class QuotaLine(BaseModel):
@@ -41,6 +51,21 @@ class QuotaLine(BaseModel):
         has_other = self.metric is not None if of_chips else self.accelerator is not None
         if of_chips == of_metric or has_other:
             raise ValueError("set 'region', 'accelerator' and 'chips', or 'metric' and 'limit'")
+        return self
+
+    @model_validator(mode="after")
+    def _is_of_something_known(self) -> "QuotaLine":
+        """Refuse a name that nothing counts against: such a limit would never be met."""
+        name = self.accelerator
+        if name is not None and not is_accelerator(name) and not _is_general_family(name):
+            raise ValueError(
+                f"accelerator: must be an accelerator or a family of general machines, got {name!r}"
+            )
+        known = metric_names() | {_PREEMPTIBLE_CPUS}
+        if self.metric is not None and self.metric not in known:
+            alike = get_close_matches(self.metric, sorted(known), 1)
+            meant = f"; did you mean {alike[0]!r}?" if alike else ""
+            raise ValueError(f"metric: must be a known quota's name, got {self.metric!r}{meant}")
         return self
 
     @property
@@ -96,10 +121,17 @@ def quota_metric(name: str, kind: QuotaKind) -> Metric:
     if is_accelerator(name):
         found = accelerator_metric(name, "spot" if is_spot else "on-demand")
     else:
-        found = Metric("PREEMPTIBLE_CPUS", unit="vCPUs") if is_spot else cpu_metric(name)
+        found = Metric(_PREEMPTIBLE_CPUS, unit="vCPUs") if is_spot else cpu_metric(name)
     if found is None:
         raise ValueError(f"{name}: must be an accelerator or a family of general machines")
     return found
+
+
+def _is_general_family(name: str) -> bool:
+    """Say whether a name is that of a machine family without accelerators."""
+    if name in cpu_families():
+        return True
+    return cpu_metric(name) is not None and bool(machines_of_family(name))
 
 
 def is_accelerator(name: str) -> bool:

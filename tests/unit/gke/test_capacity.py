@@ -1,5 +1,7 @@
 """What the world answers to requests for machines."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -131,6 +133,32 @@ def test_a_quota_of_the_project_is_refused_globally():
 def test_a_quota_line_says_chips_of_an_accelerator_or_the_limit_of_a_metric(line):
     with pytest.raises(ValidationError, match="set 'region', 'accelerator' and 'chips', or"):
         QuotaLine(**line)
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "rule"),
+    [
+        ("accelerator", "g2", "accelerator: must be an accelerator or a family of general"),
+        ("accelerator", "nvidia-l5", "accelerator: must be an accelerator or a family of general"),
+        ("metric", "SSD_TOTAL_GBB", "got 'SSD_TOTAL_GBB'; did you mean 'SSD_TOTAL_GB'?"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["on-demand", "preemptible"])
+def test_a_quota_line_of_something_unknown_is_refused_when_it_is_read(kind, field, name, rule):
+    most = {"chips": 8} if field == "accelerator" else {"limit": 8}
+    line = {"region": "us-central1", "kind": kind, field: name, **most}
+    with pytest.raises(ValidationError, match=re.escape(rule)):
+        World.model_validate({"quota": [line]})
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_L4_GPUS", "PREEMPTIBLE_CPUS", "N2_CPUS", "HDB_TOTAL_GB"])
+def test_a_quota_line_may_have_any_name_of_the_catalogues(name):
+    assert QuotaLine(metric=name, region="us-central1", limit=1).label == name
+
+
+@pytest.mark.parametrize("family", ["e2", "m3", "c4d"])
+def test_a_quota_line_may_be_of_any_family_of_general_machines(family):
+    assert QuotaLine(accelerator=family, region="us-central1", chips=8).most == 8
 
 
 @pytest.mark.parametrize("provisioning", ["spot", "flex-start"])

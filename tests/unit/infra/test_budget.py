@@ -58,7 +58,7 @@ def test_receivers_of_alerts_are_told_by_their_names(cloud: CloudRecorder) -> No
     channels = [
         seen.name for seen in cloud.all("gcp:monitoring/notificationChannel:NotificationChannel")
     ]
-    assert channels == ["alerts-first", "alerts-bills"]
+    assert sorted(channels) == ["alerts-bills", "alerts-first"]  # registered side by side
     assert len(rule["monitoringNotificationChannels"]) == 1
     assert "bills" in rule["monitoringNotificationChannels"][0]
     assert rule["pubsubTopic"] == "projects/p/topics/t"
@@ -69,8 +69,18 @@ def test_a_discount_lowers_the_least_budget(discount: int) -> None:
     with pytest.raises(StackError, match="at minimum") as refused:
         platform(monthly_usd=1000, discount_percent=discount)
     least = int(str(refused.value).split("at least ")[1].split(", ")[0].replace(",", ""))
-    platform(monthly_usd=least + 1, discount_percent=discount)
+    platform(monthly_usd=least, discount_percent=discount)
     assert (f"with {discount} % off list prices" in str(refused.value)) == bool(discount)
+
+
+def test_a_budget_of_the_least_that_a_refusal_says_is_taken_and_a_dollar_less_is_not() -> None:
+    for discount in (0, 7, 28):  # exact costs would be rounded down, down and up
+        with pytest.raises(StackError) as refused:
+            platform(monthly_usd=1000, discount_percent=discount)
+        least = int(str(refused.value).split("at least ")[1].split(", ")[0].replace(",", ""))
+        platform(monthly_usd=least, discount_percent=discount)
+        with pytest.raises(StackError, match=f"at least {least:,}, "):
+            platform(monthly_usd=least - 1, discount_percent=discount)
 
 
 def test_cost_says_how_much_of_the_budget_the_models_take() -> None:

@@ -1,14 +1,20 @@
 """What a stack can ask of each quota at most."""
 
 import json
+import math
 from typing import Any
 
 import pytest
 
+from gke_inference.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES, SURGE_NODES
+from infra.capacity import checked_rungs, machine_zones
 from infra.load import parse, read
+from infra.program import deploy
 from infra.quota import Need, needs
+from infra.quota_nodes import system_nodes
 from infra.stack import Platform
 from tests.unit.infra.broken_stacks import edited
+from tests.unit.infra.conftest import CloudRecorder
 
 MODEL = "llama-3.1-8b"
 REPLICAS = ["models", MODEL, "replicas"]
@@ -130,3 +136,45 @@ def test_a_canary_asks_for_its_own_replicas() -> None:
     need = by_label(changed("local", (["models", MODEL, "canary"], canary)))
     parts = {part.who: part.amount for part in need["TPUS_PER_TPU_FAMILY CT6E"].parts}
     assert parts["llama-3.1-8b-v2"] == 3 * 4
+
+
+def without_system_pool(mode: str = "standard") -> Platform:
+    """Return the local stack with the system pool that the component makes by itself."""
+    stack = edited("local", [{"at": ["regions", "us-central1", "system_pool"], "remove": True}])
+    stack["regions"]["us-central1"]["mode"] = mode
+    return parse(json.dumps(stack))
+
+
+def test_address_translation_counts_the_system_nodes_that_other_quotas_count() -> None:
+    usual, own = read("local"), without_system_pool()
+    assert system_nodes(usual, "us-central1") == 3 + 1
+    assert system_nodes(own, "us-central1") == MOST_NODES + SURGE_NODES
+    assert system_nodes(without_system_pool("autopilot"), "us-central1") == 0
+    replicas = (REPLICAS, {"min": 2, "max": 10, "standby": 0})
+    many = changed("local", replicas, (["regions", "us-central1", "system_pool"], None))
+    # 10 nodes of the TPU side, 10 of the GPU side and the system's take 4096 ports of 64512 each
+    assert by_label(many)["CPUS"].amount == 4 * 7
+    parts = {part.who: part.amount for part in by_label(many)["IN_USE_ADDRESSES"].parts}
+    assert parts["address translation"] == math.ceil((10 + 10 + 7) * 4096 / 64512)
+
+
+def test_a_pool_has_groups_only_in_the_zones_where_its_machines_may_stand() -> None:
+    zones = ["us-central1-a", "us-central1-b", "us-central1-f"]  # no L4 in the last
+    platform = changed("local", (["regions", "us-central1", "zones"], zones))
+    rungs = checked_rungs(platform, "interactive", "us-central1").values()
+    where = [machine_zones(platform, "us-central1", rung) for rung in rungs]
+    assert where == [("us-central1-b",), *[("us-central1-a", "us-central1-b")] * 2]
+    assert by_label(platform)["INSTANCE_GROUPS"].amount == 3 + sum(map(len, where))
+
+
+def test_a_system_pool_that_nobody_describes_is_the_components_own(cloud: CloudRecorder) -> None:
+    cloud.run(lambda: deploy(without_system_pool()))
+    pool = next(
+        seen.inputs
+        for seen in cloud.all("gcp:container/nodePool:NodePool")
+        if seen.inputs["name"] == "system"
+    )
+    assert pool["autoscaling"]["totalMaxNodeCount"] == MOST_NODES
+    assert pool["nodeConfig"]["machineType"] == MACHINE_TYPE
+    assert pool["nodeConfig"]["diskType"] == DISK_TYPE
+    assert pool["upgradeSettings"]["maxSurge"] == SURGE_NODES

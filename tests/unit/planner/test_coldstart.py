@@ -75,3 +75,8 @@ def test_asked_at_that_load_a_replica_answers_when_the_others_are_full():
     load = asks_at(start, 600)
     assert load * 2 ** (start.lead_seconds / 600) == pytest.approx(1)
     assert asks_at(start, 300) < load
+
+
+def test_a_disk_that_gives_nothing_is_refused_and_not_taken_for_an_unknown_one():
+    with pytest.raises(ValueError, match="disk_gb_per_second must be above 0, got 0"):
+        cold_start("gpu", 100.0, weights="disk", disk_gb_per_second=0.0)

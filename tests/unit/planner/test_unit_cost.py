@@ -10,11 +10,20 @@ from gke_inference.rungs import check_rung
 from infra.costing import served
 from infra.load import parse, platform_of
 from infra.load import read as read_stack
+from infra.stack import Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.architectures import find
 from planner.cost import bill
 from planner.plan import Question, plan
-from planner.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, blended, picture_speed
+from planner.unit_cost import (
+    THOUSAND_PICTURES,
+    Asked,
+    Traffic,
+    UnitCost,
+    blended,
+    picture_speed,
+    token_speed,
+)
 from twin.paths import REPOSITORY
 
 
@@ -104,6 +113,62 @@ def test_a_rung_that_keeps_no_promise_says_so_and_has_a_number_beyond_it():
     assert slow.usd is not None
     assert "500 ms to the first token" in slow.speed.basis
     assert "no batch keeps it" in slow.speed.basis
+
+
+def fp8_stack(context: int) -> Platform:
+    """Return the local stack on L4 only, with a KV cache of 8 bits."""
+    raw = platform_of(REPOSITORY / "stacks" / "Pulumi.local.yaml")
+    raw["capacity"]["interactive"]["rungs"] = raw["capacity"]["interactive"]["rungs"][1:]
+    model = raw["models"]["llama-3.1-8b"]
+    model |= {"context": context, "settings": {"kv_cache_dtype": "fp8"}}
+    del model["form"], model["replicas"]["standby"]
+    return parse(json.dumps(raw))
+
+
+def test_a_stack_that_fits_by_its_small_kv_cache_has_a_cost_and_no_reason_against_it():
+    platform = fp8_stack(50_000)
+    for one in unit_costs(platform, bill(served(platform))):
+        assert not one.speed.basis.startswith("it needs")
+        assert one.usd is not None
+
+
+def test_a_smaller_kv_cache_holds_more_and_serves_more():
+    known = find("llama-3.1-8b")
+    assert known is not None
+    rung = check_rung({"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"})
+    asked = Asked(known, 8.03, 16, 8192, "vllm", tpot_p95_ms=200)
+    usual, small = (
+        token_speed(replace(asked, kv_bits=bits), rung, DEFAULT_TRAFFIC).per_second
+        for bits in (16, 8)
+    )
+    assert usual is not None
+    assert small is not None
+    assert small.value > usual.value
+
+
+@pytest.mark.parametrize(
+    ("slo", "said"),
+    [
+        ({"ttft_p95_ms": 900}, "(the first promised, the other assumed"),
+        ({"tpot_p95_ms": 90}, "(the second promised, the other assumed"),
+        ({"ttft_p95_ms": 900, "tpot_p95_ms": 90}, "(promised"),
+        ({"cold_start_s": 900}, "(assumed, no SLO in the stack"),
+    ],
+)
+def test_only_a_latency_that_the_stack_promises_is_said_to_be_promised(
+    slo: dict[str, int], said: str
+):
+    (one,) = costs_of("stacks/Pulumi.local.yaml", changes={"llama-3.1-8b": {"slo": slo}})
+    assert f"95th percentiles {said}" in one.speed.basis
+    assert one.speed.basis.endswith(")")
+
+
+def test_no_steps_are_refused_and_not_taken_for_the_models_own():
+    model = find("flux-schnell")
+    assert model is not None
+    rung = check_rung({"accelerator": "tpu-v6e", "topology": "1x1", "provisioning": "spot"})
+    with pytest.raises(ValueError, match="steps: must be 1 or more, got 0"):
+        picture_speed(model, rung, steps=0)
 
 
 def test_a_longer_request_than_the_models_context_has_a_reason_and_no_number():
