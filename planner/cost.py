@@ -13,6 +13,8 @@ from functools import cache
 from gke_inference.prices import Price, price, rung_price
 from gke_inference.rungs import Rung
 
+FIELDS = ("minimum", "expected", "maximum")
+"""The figures of a line and of a bill."""
 HOURS_PER_MONTH = 730
 """Of a year, a twelfth: as Google reckons prices a month."""
 STALE_DAYS = 120
@@ -56,14 +58,26 @@ class Line:
     """As few replicas as allowed, on the first rung with a price."""
     expected: float | None
     maximum: float | None
-    """As many replicas as allowed, on the dearest rung."""
-    is_lower_bound: bool
-    """Whether a price lacks its host's part, or a rung has none."""
+    """As many replicas as allowed, on the dearest rung with a price."""
+    lower_bounds: frozenset[str]
+    """Those of `minimum`, `expected` and `maximum` that lack a price or a part of one.
+
+    The first two lack what a rung up to the first with a price lacks, the last what any rung does.
+    """
 
     @property
     def first(self) -> Option | None:
         """The rung that minimum and expected are priced on."""
         return next((option for option in self.options if option.price is not None), None)
+
+    def is_lower_bound(self, field: str) -> bool:
+        """Return whether a price is missing in `minimum`, `expected` or `maximum`."""
+        return field in self.lower_bounds
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Rungs without a price, in their order."""
+        return tuple(option.rung for option in self.options if option.price is None)
 
 
 @dataclass(frozen=True)
@@ -76,9 +90,13 @@ class Bill:
         """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
         return sum(getattr(line, field) or 0.0 for line in self.lines)
 
-    def by(self, key: str) -> dict[str, dict[str, float]]:
-        """Return the sums by `model`, `region` or `provisioning`, dollars an hour."""
-        found: dict[str, dict[str, float]] = {}
+    def is_lower_bound(self, field: str) -> bool:
+        """Return whether a price is missing in the sum of `minimum`, `expected` or `maximum`."""
+        return any(line.is_lower_bound(field) for line in self.lines)
+
+    def by(self, key: str) -> dict[str, "Bill"]:
+        """Return the bills by `model`, `region` or `provisioning`."""
+        found: dict[str, list[Line]] = {}
         for line in self.lines:
             first = line.first
             name = {
@@ -86,20 +104,13 @@ class Bill:
                 "region": line.served.region,
                 "provisioning": first.provisioning if first else "no price",
             }[key]
-            sums = found.setdefault(name, dict.fromkeys(("minimum", "expected", "maximum"), 0.0))
-            for field in sums:
-                sums[field] += getattr(line, field) or 0.0
-        return found
+            found.setdefault(name, []).append(line)
+        return {name: Bill(tuple(lines)) for name, lines in found.items()}
 
     @property
     def unpriced(self) -> list[str]:
         """Rungs without a price, as `RUNG in REGION`."""
-        names = (
-            f"{option.rung} in {line.served.region}"
-            for line in self.lines
-            for option in line.options
-            if option.price is None
-        )
+        names = (f"{rung} in {line.served.region}" for line in self.lines for rung in line.unpriced)
         return list(dict.fromkeys(names))
 
     def outdated(self, today: date) -> dict[str, list[str]]:
@@ -123,7 +134,7 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
         ValueError: the share is not above 0 and at most 1.
     """
     if not 0 < mean_share <= 1:
-        raise ValueError(f"mean share: must be above 0 to 1, got {mean_share}")
+        raise ValueError(f"mean-share: must be above 0 to 1, got {mean_share}")
     return Bill(tuple(_line(one, mean_share) for one in served))
 
 
@@ -132,7 +143,7 @@ def _line(one: Served, mean_share: float) -> Line:
     prices = [option.price for option in options if option.price is not None]
     expected = max(one.minimum, math.ceil(one.maximum * mean_share))
     if not prices:
-        return Line(one, options, expected, None, None, None, True)
+        return Line(one, options, expected, None, None, None, frozenset(FIELDS))
     first, dearest = prices[0].usd_per_hour, max(each.usd_per_hour for each in prices)
     return Line(
         one,
@@ -141,8 +152,18 @@ def _line(one: Served, mean_share: float) -> Line:
         one.minimum * first,
         expected * first,
         one.maximum * dearest,
-        len(prices) < len(options) or any(each.is_lower_bound for each in prices),
+        _lower_bounds(options),
     )
+
+
+def _lower_bounds(options: Sequence[Option]) -> frozenset[str]:
+    if _lacks(options[0]):
+        return frozenset(FIELDS)
+    return frozenset({"maximum"}) if any(map(_lacks, options)) else frozenset()
+
+
+def _lacks(option: Option) -> bool:
+    return option.price is None or option.price.is_lower_bound
 
 
 @cache
@@ -174,5 +195,4 @@ def freshness(price: Price, today: date) -> str:
 
 def difference(before: Bill, after: Bill) -> dict[str, float]:
     """Return by how much a change makes a bill higher, dollars an hour, by field."""
-    fields: Sequence[str] = ("minimum", "expected", "maximum")
-    return {field: after.total(field) - before.total(field) for field in fields}
+    return {field: after.total(field) - before.total(field) for field in FIELDS}

@@ -15,7 +15,7 @@ from infra.names import Names
 from infra.problems import StackError
 from infra.stack import Budget, Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
-from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
+from planner.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
 from scripts.placements import placements
@@ -25,7 +25,7 @@ from twin.gke.context import ClusterSpec
 from twin.kube import KubeError
 from twin.paths import TwinPaths
 
-_FIELDS = ("minimum", "expected", "maximum")
+_KEYS = ("model", "region", "provisioning")
 
 
 def running(platform: Platform) -> float | None:
@@ -51,18 +51,21 @@ def _table(found: Bill) -> Table:
     for line in found.lines:
         first = line.first
         one = line.served
-        each = first.price.usd_per_hour if first and first.price else None
-        sign = "≥ " if line.is_lower_bound else ""
+        each = first.price if first else None
         table.add_row(
             one.model,
             one.region,
             one.role,
             first.rung if first else "none",
             f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
-            "?" if each is None else f"{each:.2f}",
-            *(_amount(getattr(line, field), sign) for field in _FIELDS),
+            "?" if each is None else ("≥ " * each.is_lower_bound) + f"{each.usd_per_hour:.2f}",
+            *(_amount(getattr(line, field), _sign(line, field)) for field in FIELDS),
         )
     return table
+
+
+def _sign(found: Bill | Line, field: str) -> str:
+    return "≥ " if found.is_lower_bound(field) else ""
 
 
 def _amount(value: float | None, sign: str) -> str:
@@ -75,11 +78,10 @@ def _as_json(
     return {
         "hours_per_month": HOURS_PER_MONTH,
         "now_usd_per_hour": now,
-        "usd_per_hour": {field: found.total(field) for field in _FIELDS},
-        "usd_per_month": {field: found.total(field) * HOURS_PER_MONTH for field in _FIELDS},
-        "by_model": found.by("model"),
-        "by_region": found.by("region"),
-        "by_provisioning": found.by("provisioning"),
+        "usd_per_hour": _totals(found),
+        "usd_per_month": {field: found.total(field) * HOURS_PER_MONTH for field in FIELDS},
+        "is_lower_bound": _bounds(found),
+        **{f"by_{key}": _parts(found, key) for key in _KEYS},
         "by_model_a_unit": {
             name: None if usd is None else asdict(usd) for name, usd in by_model(costs).items()
         },
@@ -89,6 +91,21 @@ def _as_json(
         ],
         "unpriced": found.unpriced,
         "outdated_prices": found.outdated(today),
+    }
+
+
+def _totals(found: Bill) -> dict[str, float]:
+    return {field: found.total(field) for field in FIELDS}
+
+
+def _bounds(found: Bill | Line) -> dict[str, bool]:
+    return {field: found.is_lower_bound(field) for field in FIELDS}
+
+
+def _parts(found: Bill, key: str) -> dict[str, dict[str, Any]]:
+    return {
+        name: {**_totals(part), "is_lower_bound": _bounds(part)}
+        for name, part in found.by(key).items()
     }
 
 
@@ -103,23 +120,26 @@ def _line(line: Line) -> dict[str, Any]:
             "expected": line.expected_replicas,
             "maximum": one.maximum,
         },
-        "usd_per_hour": {field: getattr(line, field) for field in _FIELDS},
-        "is_lower_bound": line.is_lower_bound,
+        "usd_per_hour": {field: getattr(line, field) for field in FIELDS},
+        "is_lower_bound": _bounds(line),
         "options": [asdict(option) for option in line.options],
     }
 
 
 def _print_sums(found: Bill) -> None:
-    sums = {field: found.total(field) for field in _FIELDS}
-    month = {field: amount * HOURS_PER_MONTH for field, amount in sums.items()}
-    sign = "at least " if any(line.is_lower_bound for line in found.lines) else ""
+    hour = [f"{field} {_sign(found, field)}${found.total(field):,.2f}" for field in FIELDS]
+    month = [
+        f"{_sign(found, field)}${found.total(field) * HOURS_PER_MONTH:,.0f}" for field in FIELDS
+    ]
     console.print(
-        f"Accelerator machines, list prices: {sign}${sums['minimum']:,.2f} an hour, expected "
-        f"${sums['expected']:,.2f}, at most ${sums['maximum']:,.2f}; a month of {HOURS_PER_MONTH} "
-        f"hours ${month['minimum']:,.0f}, ${month['expected']:,.0f}, ${month['maximum']:,.0f}"
+        f"Accelerator machines, list prices, an hour: {', '.join(hour)}; "
+        f"a month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
     )
-    for key in ("model", "region", "provisioning"):
-        parts = [f"{name} ${each['expected']:,.2f}" for name, each in found.by(key).items()]
+    for key in _KEYS:
+        parts = [
+            f"{name} {_sign(each, 'expected')}${each.total('expected'):,.2f}"
+            for name, each in found.by(key).items()
+        ]
         console.print(f"expected an hour by {key}: {', '.join(parts)}")
 
 
@@ -127,11 +147,12 @@ def of_budget(budget: Budget, found: Bill) -> str:
     """Return the line that says how much of a budget the models of a stack take."""
     paid = (100 - budget.discount_percent) / 100
     shares = [
-        f"{found.total(field) * HOURS_PER_MONTH * paid / budget.monthly_usd:.0%} {word}"
+        _sign(found, field)
+        + f"{found.total(field) * HOURS_PER_MONTH * paid / budget.monthly_usd:.0%} {word}"
         for field, word in (
             ("minimum", "at minimum"),
             ("expected", "expected"),
-            ("maximum", "at most"),
+            ("maximum", "at maximum"),
         )
     ]
     less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""

@@ -64,7 +64,7 @@ def images(
         elif stack is None:
             raise CommandError(f"images {action.value}: --stack is required")
         elif action is Action.LIST:
-            _list(read(stack), sizes=sizes)
+            _list(read(stack), chosen, sizes=sizes)
         elif action is Action.BUILD:
             _build(read(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
         else:
@@ -91,11 +91,11 @@ def _commit() -> str:
     return answer.stdout.strip()
 
 
-def _list(platform: Platform, *, sizes: bool) -> None:
+def _list(platform: Platform, only: list[str], *, sizes: bool) -> None:
     region = next(iter(platform.regions))
     registry = Registry()
     table = Table("image", "release", "pinned", *(["GiB"] if sizes else []), "to do", "reference")
-    for row in images_actions.rows(platform, region):
+    for row in images_actions.rows(platform, region, only):
         size: list[str] = []
         if sizes:
             try:

@@ -1,6 +1,6 @@
 """What `gke-inference images` does: list, pin, mirror."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -28,11 +28,15 @@ class Row:
     note: str
 
 
-def rows(platform: Platform, region: str) -> list[Row]:
-    """Return the images that a stack runs in a region, and what is still to do about each."""
+def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
+    """Return the images that a stack runs in a region, and what is still to do about each.
+
+    Raises:
+        ImagesError: the stack does not run an image that `only` names.
+    """
     stand_ins, ours, engines = replacements(platform, region), builds(), lock()["engines"]
     found: list[Row] = []
-    for name in needed(platform):
+    for name in _asked(platform, only):
         image = images()[name]
         reference = stand_ins.get(image.reference, image.reference)
         release = str(engines[name]["version"]) if name in engines else ""
@@ -69,7 +73,11 @@ def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[s
 
     Returns:
         (digest, where and when it was read) by entry of the lock.
+
+    Raises:
+        ImagesError: the lock has no image or base that `only` names.
     """
+    _check(only, [name for section in ("bases", "images") for name in lock()[section]])
     made: dict[str, tuple[str, str]] = {}
     for entry, image in unpinned().items():
         if only and entry.partition(".")[2] not in only:
@@ -168,8 +176,12 @@ def _urls(platform: Platform) -> dict[str, str]:
     return {region: repository_url(platform, region, name) for region in platform.regions}
 
 
-def _asked(platform: Platform, only: list[str]) -> list[str]:
+def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
     found = needed(platform)
-    if unknown := sorted(set(only) - set(found)):
-        raise ImagesError(f"--only must be of {', '.join(found)}, got {', '.join(unknown)}")
+    _check(only, found)
     return [name for name in found if not only or name in only]
+
+
+def _check(only: Sequence[str], known: Sequence[str]) -> None:
+    if unknown := sorted(set(only) - set(known)):
+        raise ImagesError(f"--only must be of {', '.join(known)}, got {', '.join(unknown)}")

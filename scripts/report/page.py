@@ -53,11 +53,6 @@ class Costs:
         """What the budget of a month buys at list prices, in dollars."""
         return risks.at_list_price(self.budget) if self.budget is not None else None
 
-    @property
-    def is_lower_bound(self) -> bool:
-        """Whether some price is missing, so that the real cost is higher."""
-        return any(line.is_lower_bound for line in self.bill.lines)
-
 
 @dataclass(frozen=True)
 class Page:

@@ -105,11 +105,12 @@ def of_budget(budget: Budget | None, bill: Bill) -> Iterator[Risk]:
         ("maximum", Severity.KNOW, "all replicas that the stack allows"),
     ):
         cost = bill.total(field) * HOURS_PER_MONTH
+        sign = "≥ " if bill.is_lower_bound(field) else ""
         if cost > bought:
             yield Risk(
                 severity,
                 "Budget",
-                f"A month of {word} costs ${cost:,.0f}, the budget buys ${bought:,.0f}",
+                f"A month of {word} costs {sign}${cost:,.0f}, the budget buys ${bought:,.0f}",
                 "accelerator machines at list price",
                 "raise the budget, allow fewer replicas, or take cheaper rungs first",
             )

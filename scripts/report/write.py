@@ -14,6 +14,7 @@ from scripts.report.page import Page, page, unlimited
 from scripts.report.starts import PHASES
 
 NAME = "index.html"
+_AT_LEAST = "≥\N{NO-BREAK SPACE}"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -59,14 +60,14 @@ def html(found: Page) -> str:
     return template.render(page=found, phases=PHASES)
 
 
-def dollars(value: float) -> str:
-    """Return an amount without cents: `$698,545`."""
-    return f"${value:,.0f}"
+def dollars(value: float, is_lower_bound: bool = False) -> str:
+    """Return an amount without cents: `$698,545`, or `≥ $698,545` where a price is missing."""
+    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.0f}"
 
 
-def cents(value: float) -> str:
-    """Return an amount with cents: `$10.80`."""
-    return f"${value:,.2f}"
+def cents(value: float, is_lower_bound: bool = False) -> str:
+    """Return an amount with cents: `$10.80`, or `≥ $10.80` where a price is missing."""
+    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.2f}"
 
 
 def part(value: float, most: float) -> str:

@@ -1,11 +1,12 @@
 """The verdict as one comment for a pull request: what matters in a line, the rest folded away."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from planner.cost import FIELDS
 from planner.plan import Estimate
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change, Kind
-from scripts.verdicts.money import Amount, Money
+from scripts.verdicts.money import Money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid
 from scripts.verdicts.rules import Breach, Compared
@@ -194,12 +195,7 @@ def _money(money: Money) -> list[str]:
     lines = [plain(money.note), ""] if money.note else []
     same = money.before == money.after
     if not same:
-        fields: list[tuple[str, Callable[[Amount], float]]] = [
-            ("at least", lambda each: each.minimum),
-            ("expected", lambda each: each.expected),
-            ("at most", lambda each: each.maximum),
-        ]
-        rows = [_amounts(name, take, money) for name, take in fields]
+        rows = [_amounts(field, money) for field in FIELDS]
         rows += [
             (code(f"{row.model} in {row.region}"), *_both(row.before, row.after))
             for row in money.rows
@@ -216,13 +212,19 @@ def _money(money: Money) -> list[str]:
     ]
     lines += _table(("model", "$ for a", "before", "after"), rows)
     if lines and money.is_lower_bound:
-        lines += ["", "Some prices lack a part, so these are lower bounds."]
+        lines += [
+            "",
+            "≥: a price, or a part of one, is missing; figures by region may lack some too.",
+        ]
     return lines
 
 
-def _amounts(name: str, take: Callable[[Amount], float], money: Money) -> tuple[str, str, str, str]:
-    before = take(money.before) if money.before else None
-    return (name, *_both(before, take(money.after) if money.after else None))
+def _amounts(field: str, money: Money) -> tuple[str, str, str, str]:
+    sides = (money.before, money.after)
+    *shown, change = _both(*(getattr(each, field) if each else None for each in sides))
+    signs = ["≥ " if each and field in each.lower_bounds else "" for each in sides]
+    before, after = (sign + text for sign, text in zip(signs, shown, strict=True))
+    return field, before, after, change
 
 
 def _both(before: float | None, after: float | None) -> tuple[str, str, str]:

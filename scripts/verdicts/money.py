@@ -1,4 +1,4 @@
-"""What a change costs: a month at least, expected and at most; by model; by million tokens."""
+"""What a change costs: a month at minimum, expected and at maximum; by model; by million tokens."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from infra.costing import served
 from infra.load import read
 from infra.stack import Platform
 from infra.unit_costs import unit_costs
-from planner.cost import HOURS_PER_MONTH, Bill, bill
+from planner.cost import FIELDS, HOURS_PER_MONTH, Bill, bill
 from planner.plan import Estimate
 from planner.unit_cost import UnitCost, blended
 
@@ -19,6 +19,8 @@ class Amount:
     minimum: float
     expected: float
     maximum: float
+    lower_bounds: tuple[str, ...] = ()
+    """Those that lack a price or a part of one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Money:
     units: tuple[Unit, ...] = ()
     """Those that change."""
     is_lower_bound: bool = False
-    """Whether a price lacks its host's part, or a rung has none."""
+    """Whether some figure lacks a price or a part of one."""
     note: str = ""
     """What could not be reckoned, and why."""
 
@@ -72,7 +74,7 @@ def platform(stack: str, root: Path) -> Platform:
 def money(before: Platform | None, after: Platform | None, note: str = "") -> Money:
     """Return the difference between two stacks at the prices of this checkout."""
     bills = [None if one is None else bill(served(one)) for one in (before, after)]
-    bounds = [line.is_lower_bound for each in bills if each for line in each.lines]
+    bounds = [bool(line.lower_bounds) for each in bills if each for line in each.lines]
     units = [
         () if one is None or found is None else unit_costs(one, found)
         for one, found in zip((before, after), bills, strict=True)
@@ -90,8 +92,10 @@ def money(before: Platform | None, after: Platform | None, note: str = "") -> Mo
 def _amount(found: Bill | None) -> Amount | None:
     if found is None:
         return None
-    fields = ("minimum", "expected", "maximum")
-    return Amount(*(found.total(field) * HOURS_PER_MONTH for field in fields))
+    return Amount(
+        *(found.total(field) * HOURS_PER_MONTH for field in FIELDS),
+        lower_bounds=tuple(field for field in FIELDS if found.is_lower_bound(field)),
+    )
 
 
 def _rows(old: Bill | None, new: Bill | None) -> list[Row]:

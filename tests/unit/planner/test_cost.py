@@ -9,7 +9,7 @@ from gke_inference.rungs import Rung, check_rung
 from infra.costing import served, starts
 from infra.load import parse, platform_of
 from infra.load import read as read_stack
-from planner.cost import Served, bill, difference, freshness
+from planner.cost import FIELDS, Bill, Line, Served, bill, difference, freshness
 from twin.paths import REPOSITORY
 
 
@@ -32,22 +32,47 @@ def test_what_is_expected_lies_between_and_follows_the_share():
     low, high = bill([one(rung("on-demand"))], 0.1), bill([one(rung("on-demand"))], 1.0)
     assert low.total("expected") == low.total("minimum")
     assert high.total("expected") == high.total("maximum")
-    with pytest.raises(ValueError, match="mean share: must be above 0 to 1, got 0"):
+    with pytest.raises(ValueError, match="mean-share: must be above 0 to 1, got 0"):
         bill([], 0)
 
 
 def test_a_rung_without_a_price_is_named_and_makes_the_sum_a_lower_bound():
     found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 1, 2)])
     assert found.lines[0].minimum is None
-    assert found.lines[0].is_lower_bound
+    assert found.lines[0].lower_bounds == set(FIELDS)
     assert found.unpriced == ["nvidia-l4 x1 on-demand in mars-north1"]
+
+
+def bounds(found: Bill | Line) -> set[str]:
+    return {field for field in FIELDS if found.is_lower_bound(field)}
+
+
+def test_each_figure_says_by_itself_whether_a_price_of_its_rungs_is_missing():
+    part = bill([one(rung("on-demand"), rung("spot"))])  # the host of an L4 on spot has no price
+    assert bounds(part) == bounds(part.lines[0]) == {"maximum"}
+    assert bounds(bill([one(rung("spot"), rung("on-demand"))])) == set(FIELDS)
+    assert bounds(bill([one(rung("on-demand"))])) == set()
+
+
+def test_a_figure_on_a_rung_behind_one_without_a_price_is_a_lower_bound_and_so_are_its_sums():
+    found = bill(served(read_stack("prod")))
+    (line,) = (
+        line
+        for line in found.lines
+        if (line.served.model, line.served.region) == ("llama-3.3-70b", "asia-southeast1")
+    )
+    assert line.unpriced == ("nvidia-h100-80gb x8 on-demand",)
+    assert bounds(line) == bounds(found) == set(FIELDS)
+    assert bounds(found.by("model")["llama-3.3-70b"]) == set(FIELDS)
+    assert bounds(found.by("region")["asia-southeast1"]) == set(FIELDS)
+    assert bounds(found.by("model")["qwen3-32b"]) == {"maximum"}
 
 
 def test_sums_by_anything_are_the_total():
     found = bill(served(read_stack("prod")))
     for key in ("model", "region", "provisioning"):
         for field in ("minimum", "expected", "maximum"):
-            sums = sum(each[field] for each in found.by(key).values())
+            sums = sum(each.total(field) for each in found.by(key).values())
             assert sums == pytest.approx(found.total(field))
     assert found.total("minimum") < found.total("expected") < found.total("maximum")
 

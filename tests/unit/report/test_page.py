@@ -122,6 +122,19 @@ def test_the_markup_is_sound_and_names_nothing_from_elsewhere(made):
     assert "url(" not in text
 
 
+def test_figures_that_lack_a_price_carry_the_sign_and_name_the_rung(made, stack, rendered):
+    text = html(made)
+    assert "<dt>minimum</dt><dd>$7,884</dd>" in text
+    assert "<dt>maximum</dt><dd>≥\u00a0$31,536</dd>" in text
+    assert '<p class="figure">$15,768</p>' in text
+    prod = html(
+        page(stack(name="prod"), "prod", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    )
+    assert '<p class="figure"><small>≥</small>$' in prod
+    assert "<small>no price: nvidia-h100-80gb x8 on-demand</small>" in prod
+    assert "all replicas that the stack allows costs ≥ $" in prod
+
+
 @pytest.mark.parametrize("name", ["dev", "prod", "staging", "pictures", "slices"])
 def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
     platform = stack(name=name)

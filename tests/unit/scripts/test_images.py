@@ -79,6 +79,19 @@ def test_what_a_registry_refuses_is_said_and_the_rest_is_pinned():
     assert any("images.endpoint_picker" in line and "MANIFEST_UNKNOWN" in line for line in said)
 
 
+def test_a_list_is_of_the_images_that_were_asked_for():
+    assert [row.name for row in images_actions.rows(stack(), "us-central1", ["vllm_tpu"])] == [
+        "vllm_tpu"
+    ]
+    with pytest.raises(ImagesError, match=r"--only must be of .*vllm_tpu.*, got nosuch"):
+        images_actions.rows(stack(), "us-central1", ["nosuch"])
+
+
+def test_a_name_that_the_lock_does_not_know_is_refused_before_any_registry_is_asked():
+    with pytest.raises(ImagesError, match=r"--only must be of python, .*vllm_tpu.*, got nosuch"):
+        images_actions.pin_lock(Known(), ["nosuch"], pytest.fail)
+
+
 def test_an_image_that_only_our_registry_has_is_asked_of_nobody():
     assert not [entry for entry in images_actions.unpinned() if "diffusion" in entry]
 

@@ -98,7 +98,14 @@ def test_cost_pods_and_breaches_are_in_the_summary_lines():
     assert "### `prod`: 1 restarting, 2 to 12 and one a node pods of 2 workloads start anew" in text
     assert "+$250 a month expected" in text
     assert "Invariants: 1 mended" in text
-    assert "| at most | 1,000 | 2,000 | +$1,000 |" in text
+    assert "| maximum | 1,000 | 2,000 | +$1,000 |" in text
+
+
+def test_a_figure_that_lacks_a_price_carries_its_sign():
+    found = Money(Amount(1, 100, 1000), Amount(1, 350, 2000, ("maximum",)), is_lower_bound=True)
+    text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
+    assert "| expected | 100 | 350 | +$250 |" in text
+    assert "| maximum | 1,000 | ≥ 2,000 | +$1,000 |" in text
 
 
 def test_a_new_stack_and_one_that_is_gone_say_so():

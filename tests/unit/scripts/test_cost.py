@@ -1,0 +1,41 @@
+"""What `gke-inference cost` prints."""
+
+import json
+
+import pytest
+
+from scripts.console import CommandError
+from scripts.cost import cost
+
+
+def printed(capsys, stack, **options):
+    cost(stack, **options)
+    return capsys.readouterr().out
+
+
+def test_the_sign_stands_at_the_figures_that_lack_a_price_and_at_no_other(capsys):
+    text = printed(capsys, "local")
+    assert "minimum $10.80, expected $21.60, maximum ≥ $43.20" in text
+    (row,) = (line for line in text.splitlines() if "1/2/4" in line)
+    assert row.split()[-5:] == ["10.80", "10.80", "21.60", "≥", "43.20"]
+
+
+def test_sums_with_a_rung_without_a_price_say_so_and_name_the_rung(capsys):
+    text = printed(capsys, "prod")
+    assert "maximum ≥ $" in text
+    assert "llama-3.3-70b ≥ $" in text
+    assert "asia-southeast1 ≥ $" in text
+    assert "qwen3-32b $" in text
+    assert "no price: nvidia-h100-80gb x8 on-demand in asia-southeast1" in text
+
+
+def test_the_flag_is_in_json_by_figure_for_lines_and_sums(capsys):
+    found = json.loads(printed(capsys, "local", as_json=True))
+    flags = {"minimum": False, "expected": False, "maximum": True}
+    assert found["is_lower_bound"] == found["lines"][0]["is_lower_bound"] == flags
+    assert found["by_model"]["llama-3.1-8b"]["is_lower_bound"] == flags
+
+
+def test_a_share_beyond_one_is_refused_by_the_option_as_it_is_typed():
+    with pytest.raises(CommandError, match=r"^--mean-share: must be above 0 to 1, got 40$"):
+        cost("local", mean_share=40)
