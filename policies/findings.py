@@ -11,7 +11,7 @@ from typing import Any, cast
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
 from policies.invariants.world import NOT_KNOWN
-from policies.rule import Level, Resource, Rule, StackRule
+from policies.rule import Level, Resource, Rule, StackRule, told
 from policies.rules import RULES, STACK_RULES
 
 
@@ -66,7 +66,7 @@ def _several(rule: StackRule, by_urn: dict[str, Resource]) -> Iterator[Violation
 
 def _violation(rule: Rule | StackRule, resource: Resource, message: str) -> Violation:
     title = f"{resource.kind} {resource.name}"
-    return Violation(rule.name, rule.description, rule.level, title, message)
+    return Violation(rule.name, rule.description, rule.level, title, told(message))
 
 
 def _resource(state: Mapping[str, Any]) -> Resource:

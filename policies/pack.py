@@ -6,7 +6,7 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UNKNOWN_OBJECT_VALUE, unknown_checking_proxy
 
-from policies.rule import Level, Properties, Resource, Rule, StackRule
+from policies.rule import Level, Properties, Resource, Rule, StackRule, told
 from policies.rules import RULES, STACK_RULES
 
 _LEVELS: dict[Level, sdk.EnforcementLevel | None] = {
@@ -42,7 +42,7 @@ def policy_of(rule: Rule, seen: dict[str, Properties]) -> sdk.ResourceValidation
         resource = Resource(args.resource_type, args.name, args.urn, args.props)
         if rule.applies(resource):
             for message in rule.check(resource, args.get_config()):
-                report(message, None)
+                report(told(message), None)
 
     def remediate(args: sdk.ResourceValidationArgs) -> dict[str, Any] | None:
         resource = Resource(args.resource_type, args.name, args.urn, args.props)
@@ -78,7 +78,7 @@ def stack_policy_of(rule: StackRule, seen: dict[str, Properties]) -> sdk.StackVa
             for each in args.resources
         ]
         for urn, message in rule.check(resources, args.get_config()):
-            report(message, urn)
+            report(told(message), urn)
 
     return sdk.StackValidationPolicy(
         name=rule.name,

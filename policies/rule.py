@@ -5,6 +5,7 @@ preview does not know yet raises `pulumi_policy`'s `UnknownValueError` inside th
 turns that into an advisory note, never into a pass.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -76,3 +77,8 @@ class StackRule:
     level: Level = "mandatory"
     reference: str = ""
     """As of `Rule`."""
+
+
+def told(message: str) -> str:
+    """Return a rule's message for people: what is not set is nothing, not Python's `None`."""
+    return re.sub(r"\bgot None\b", "got nothing", message)

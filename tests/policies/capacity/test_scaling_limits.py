@@ -15,7 +15,7 @@ from policies.rules.capacity.scaling_limits import RULE
             {"spec": {"maxReplicas": 101}},
             "at most 100",
         ),
-        ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", {"spec": {}}, "None"),
+        ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", {"spec": {}}, "got nothing"),
         ("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", {"spec": UNKNOWN}, "unknown"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.policies.workloads import workload
             None,
         ),
         ("kubernetes:apps/v1:Deployment", {"metadata": {"namespace": "default"}}, "'default'"),
-        ("kubernetes:apps/v1:Deployment", {"metadata": {}}, "None"),
+        ("kubernetes:apps/v1:Deployment", {"metadata": {}}, "got nothing"),
         ("kubernetes:apps/v1:Deployment", {"metadata": {"namespace": UNKNOWN}}, "unknown"),
     ],
 )
