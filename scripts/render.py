@@ -18,6 +18,7 @@ from scripts.cost import running
 from scripts.dashboards import write_grafana
 from scripts.engine import Engine, check_stack
 from scripts.quota import twin_limits
+from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.strict import check_folder
 from twin.kubernetes.objects import to_object
@@ -151,7 +152,7 @@ def render(
     console.print(f"build/{stack}/resources.json  {resources} resources")
     pages = write_grafana(platform, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
-    page = write_report(
+    report = page(
         platform,
         stack,
         folder,
@@ -159,7 +160,8 @@ def render(
         now=running(platform),
         limit_of=twin_limits(),
     )
-    console.print(f"build/{stack}/index.html      the report; open {page.as_uri()}", soft_wrap=True)
+    file = write_report(report, folder)
+    console.print(f"build/{stack}/index.html      the report; open {file.as_uri()}", soft_wrap=True)
     if check:
         problems = check_folder(folder)
         if problems:

@@ -108,7 +108,7 @@ class Page:
         return sum(risk.severity is Severity(severity) for risk in self.risks)
 
 
-def unlimited(need: Need) -> Limit | None:
+def unknown_limit(need: Need) -> Limit | None:
     """Return that the limit of a quota is not known."""
     del need
     return None
@@ -121,7 +121,7 @@ def page(
     *,
     day: date,
     now: float | None = None,
-    limit_of: Callable[[Need], Limit | None] = unlimited,
+    limit_of: Callable[[Need], Limit | None] = unknown_limit,
 ) -> Page:
     """Return what a stack is, has, costs and risks.
 

@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from infra.quota import Need
-from infra.quota_check import Limit
-from infra.stack import Platform
-from scripts.report.page import Page, page, unlimited
+from scripts.report.page import Page
 from scripts.report.starts import PHASES
 
 NAME = "index.html"
@@ -18,27 +14,9 @@ _AT_LEAST = "≥\N{NO-BREAK SPACE}"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(
-    platform: Platform,
-    stack: str,
-    folder: Path,
-    *,
-    day: date,
-    now: float | None = None,
-    limit_of: Callable[[Need], Limit | None] = unlimited,
-) -> Path:
-    """Write the page of a stack beside what `render` wrote of it, and return its path.
-
-    Args:
-        platform: the stack.
-        stack: its name.
-        folder: what `render` wrote, and where the page goes.
-        day: on which prices are looked at.
-        now: what runs of it costs an hour, where something runs.
-        limit_of: the limit of a quota; None where it is not known.
-    """
+def write_report(found: Page, folder: Path) -> Path:
+    """Write the page of a stack to a folder, and return its path."""
     file = folder / NAME
-    found = page(platform, stack, folder, day=day, now=now, limit_of=limit_of)
     file.write_text(html(found), encoding="utf-8")
     return file
 

@@ -7,6 +7,7 @@ import pytest
 
 from infra.load import read
 from scripts.render import write
+from scripts.report.page import page as page_of
 from scripts.report.write import write_report
 from tests.browser import chromium, tab
 
@@ -50,7 +51,8 @@ def page(states, tmp_path_factory):
     """File of the report of `prod`."""
     folder = tmp_path_factory.mktemp("report")
     write(states("prod"), folder)
-    return write_report(read("prod"), "prod", folder, day=date(2026, 11, 21))
+    found = page_of(read("prod"), "prod", folder, day=date(2026, 11, 21))
+    return write_report(found, folder)
 
 
 @pytest.fixture(scope="module")
