@@ -9,12 +9,16 @@ from pulumi_policy import EnforcementLevel, PolicyPack
 # The engine runs this file with its own folder first on the path; the package lies beside it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from policies.analyzer import serve_by_type
 from policies.pack import all_policies
+from policies.rule import Properties
 
 gc.disable()  # a short process that keeps what it is sent: collecting finds nothing
+seen: dict[str, Properties] = {}
+serve_by_type(seen)
 PolicyPack(
     "gke-inference",
-    policies=all_policies(),
+    policies=all_policies(seen),
     enforcement_level=EnforcementLevel.MANDATORY,
     description="What a platform for AI inference on GKE must not do.",
 )

@@ -1,6 +1,6 @@
 """From rules to policies of the SDK."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi_policy as sdk
@@ -16,29 +16,26 @@ _LEVELS: dict[Level, sdk.EnforcementLevel | None] = {
 }
 
 
-def all_policies() -> list[sdk.Policy]:
-    """Return every policy of the pack; names are unique."""
+def all_policies(seen: Mapping[str, Properties]) -> list[sdk.Policy]:
+    """Return every policy of the pack; names are unique.
+
+    Args:
+        seen: inputs of Kubernetes objects by URN, for the rules about the stack.
+    """
     names = [rule.name for rule in (*RULES, *STACK_RULES)]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise ValueError(f"rules: names must be unique, got {', '.join(sorted(repeated))} twice")
-    seen: dict[str, Properties] = {}
     return [
-        *(policy_of(rule, seen) for rule in RULES),
+        *(policy_of(rule) for rule in RULES),
         *(stack_policy_of(rule, seen) for rule in STACK_RULES),
     ]
 
 
-def policy_of(rule: Rule, seen: dict[str, Properties]) -> sdk.ResourceValidationPolicy:
-    """Return the SDK's policy of a rule about one resource.
-
-    Args:
-        rule: what to check.
-        seen: takes the inputs of every resource by URN, for the rules about the stack.
-    """
+def policy_of(rule: Rule) -> sdk.ResourceValidationPolicy:
+    """Return the SDK's policy of a rule about one resource."""
 
     def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
-        seen[args.urn] = args.props
         resource = Resource(args.resource_type, args.name, args.urn, args.props)
         if rule.applies(resource):
             for message in rule.check(resource, args.get_config()):
@@ -63,7 +60,7 @@ def policy_of(rule: Rule, seen: dict[str, Properties]) -> sdk.ResourceValidation
     )
 
 
-def stack_policy_of(rule: StackRule, seen: dict[str, Properties]) -> sdk.StackValidationPolicy:
+def stack_policy_of(rule: StackRule, seen: Mapping[str, Properties]) -> sdk.StackValidationPolicy:
     """Return the SDK's policy of a rule about several resources.
 
     Args:
@@ -89,7 +86,7 @@ def stack_policy_of(rule: StackRule, seen: dict[str, Properties]) -> sdk.StackVa
     )
 
 
-def _known(resource: sdk.PolicyResource, seen: dict[str, Properties]) -> Properties:
+def _known(resource: sdk.PolicyResource, seen: Mapping[str, Properties]) -> Properties:
     """Return the properties of a resource: its outputs, its inputs, or unknown ones."""
     if resource.props or not resource.resource_type.startswith("kubernetes:"):
         return resource.props

@@ -54,6 +54,7 @@ class Rule:
     description: str
     """What must hold, and why."""
     applies: Callable[[Resource], bool]
+    """Whether it looks at a resource; decided by the type alone, once for each type."""
     check: Check
     """Yields one message for each violation: field, rule, value."""
     config: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])

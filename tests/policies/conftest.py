@@ -52,7 +52,7 @@ def judge() -> Callable[..., Any]:
             None,
             config or {},
         )
-        return _verdict(lambda report: policy_of(rule, {}).validate(args, report))
+        return _verdict(lambda report: policy_of(rule).validate(args, report))
 
     return run
 
@@ -71,7 +71,7 @@ def mend() -> Callable[..., Any]:
             None,
             {},
         )
-        return policy_of(rule, {}).remediate(args)
+        return policy_of(rule).remediate(args)
 
     return run
 

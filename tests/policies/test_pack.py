@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "policies" / "rules"
 
 def test_every_rule_file_is_in_the_pack_and_has_its_test():
     files = {file for file in FOLDER.glob("*/*.py") if file.name != "__init__.py"}
-    assert len(files) == len(all_policies()) == len(RULES) + len(STACK_RULES)
+    assert len(files) == len(all_policies({})) == len(RULES) + len(STACK_RULES)
     tests = Path(__file__).parent
     missing = [
         file for file in files if not (tests / file.parent.name / f"test_{file.name}").exists()
@@ -21,12 +21,12 @@ def test_every_rule_file_is_in_the_pack_and_has_its_test():
 
 
 def test_every_policy_says_what_must_hold():
-    assert all(policy.description.endswith(".") for policy in all_policies())
+    assert all(policy.description.endswith(".") for policy in all_policies({}))
 
 
 def test_a_mandatory_policy_sets_no_level_so_that_the_pack_and_its_config_decide():
     levels = {rule.name: rule.level for rule in (*RULES, *STACK_RULES)}
-    for policy in all_policies():
+    for policy in all_policies({}):
         level = policy.enforcement_level
         name = "mandatory" if level is None else level.value.replace("remediate", "remediating")
         assert name == levels[policy.name]

@@ -1,0 +1,96 @@
+"""Serves the pack to the engine, and puts a resource only to the policies that look at its type.
+
+The SDK reads the whole request anew for each policy of a pack, before the policy says whether it
+looks at the resource at all: with 52 policies that was most of what the pack spent in a preview.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from google.protobuf import json_format
+from pulumi_policy import deserialize, policy
+from pulumi_policy.proxy import unknown_checking_proxy
+
+from policies.rule import Properties, Resource
+from policies.rules import RULES
+
+_Service: Any = policy._PolicyAnalyzerServicer  # pyright: ignore[reportPrivateUsage]
+_POLICIES = "_PolicyAnalyzerServicer__policies"
+
+
+class _Unread(Mapping[str, Any]):
+    """Properties that nobody may look at."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise TypeError(f"Rule.applies: must decide by the type alone, looked at {key!r}")
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("Rule.applies: must decide by the type alone, looked at every property")
+
+    def __len__(self) -> int:
+        raise TypeError("Rule.applies: must decide by the type alone, counted properties")
+
+
+def idle_names(resource_type: str) -> set[str]:
+    """Return the names of the rules that look at no resource of a type.
+
+    Raises:
+        TypeError: a rule looks at more than the type to say whether it applies.
+    """
+    resource = Resource(resource_type, "", "", _Unread())
+    return {rule.name for rule in RULES if not rule.applies(resource)}
+
+
+class Analyzer(_Service):
+    """The SDK's service with one list of policies for each type.
+
+    Args:
+        seen: takes the inputs of every Kubernetes object by URN, for the rules about the stack.
+        args: what the SDK's service takes.
+    """
+
+    def __init__(self, seen: dict[str, Properties], *args: Any) -> None:
+        _Service.__init__(self, *args)
+        self._seen = seen
+        self._by_type: dict[str, Any] = {}
+
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Take levels and settings of policies."""
+        self._by_type = {}
+        return _Service.Configure(self, request, context)
+
+    def ConfigureStack(self, request: Any, context: Any) -> Any:
+        """Take what is known of the stack."""
+        self._by_type = {}
+        return _Service.ConfigureStack(self, request, context)
+
+    def Analyze(self, request: Any, context: Any) -> Any:
+        """Answer with what a resource breaks."""
+        if request.type.startswith("kubernetes:"):
+            plain: Any = json_format.MessageToDict(request.properties)
+            inputs = deserialize.deserialize_properties(plain)
+            self._seen[request.urn] = unknown_checking_proxy(inputs)
+        return _Service.Analyze(self._about(request.type), request, context)
+
+    def _about(self, resource_type: str) -> Any:
+        """Return the service with the policies that look at a type; fails if the SDK has none."""
+        found = self._by_type.get(resource_type)
+        if found is None:
+            found = copy.copy(self)
+            idle = idle_names(resource_type)
+            policies: list[policy.Policy] = getattr(self, _POLICIES)
+            setattr(found, _POLICIES, [each for each in policies if each.name not in idle])
+            self._by_type[resource_type] = found
+        return found
+
+
+def serve_by_type(seen: dict[str, Properties]) -> None:
+    """Have the next `PolicyPack` serve with one list of policies for each type.
+
+    Args:
+        seen: as of `Analyzer`.
+    """
+    service: Any = policy
+    service._PolicyAnalyzerServicer = partial(Analyzer, seen)
