@@ -15,9 +15,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from scripts.console import CommandError, console, ensure_tools
+from scripts.tables import Listing, figure, print_table
 from twin.lab import load_tool
 from twin.lab.policies import BASELINE, SHIPPED, policies
 from twin.lab.realtime import behind_gateway
@@ -164,9 +163,11 @@ def compare(tool: dict[str, Row], lab: dict[str, Row], what: str) -> dict[str, f
 
 
 def _print(result: dict[str, Any]) -> None:
-    table = Table(title=f"{result['workload']} at {result['rate_qps']:g} requests a second")
-    for column in ("by", "policy", "tok/s", "TTFT p50 ms", "TTFT p99 ms", "sent late p99 ms"):
-        table.add_column(column, justify="left" if column in {"by", "policy"} else "right")
+    table = Listing(
+        "BY", "POLICY", figure("TOK/S"), figure("TTFT P50 MS"), figure("TTFT P99 MS"),
+        figure("SENT LATE P99 MS"),
+        title=f"{result['workload']} at {result['rate_qps']:g} requests a second",
+    )  # fmt: skip
     for by in ("inference_perf", "laboratory"):
         for name, row in result[by].items():
             late = f"{row['delay_p99_ms']:.0f}" if "delay_p99_ms" in row else ""
@@ -174,7 +175,7 @@ def _print(result: dict[str, Any]) -> None:
                 by, name, f"{row['throughput_tok_s']:.0f}", f"{row['ttft_ms']['p50']:.0f}",
                 f"{row['ttft_ms']['p99']:.0f}", late,
             )  # fmt: skip
-    console.print(table)
+    print_table(table)
     for what, ratio in result["shipped_over_round_robin"].items():
         console.print(
             f"{what}: shipped over round robin {ratio['inference_perf']:.2f}, in the laboratory "

@@ -7,9 +7,10 @@ import time
 from datetime import date
 from typing import Any
 
-from rich.table import Table
+from rich.text import Text
 
 from scripts.console import CommandError, console, ensure_tools
+from scripts.tables import Listing, figure, print_table, prose
 from twin.lab import bounds
 from twin.lab.calibration import calibration_errors
 from twin.lab.curves import draw
@@ -109,10 +110,12 @@ def _write(
 
 
 def _print(rows: list[Row], checks: list[bounds.Check]) -> None:
-    table = Table(title="Routing laboratory")
-    for column in ("workload", "QPS", "policy", "seed", "tok/s", "TTFT p50", "p99 ms", "TPOT p99",
-                   "goodput", "$/Mtok", "hits", "lost"):  # fmt: skip
-        table.add_column(column, justify="left" if column in {"workload", "policy"} else "right")
+    table = Listing(
+        "WORKLOAD", figure("QPS"), "POLICY", figure("SEED", spare=2), figure("TOK/S"),
+        figure("TTFT P50", spare=1), figure("P99 MS"), figure("TPOT P99", spare=1),
+        figure("GOODPUT"), figure("$/MTOK", spare=1), figure("HITS", spare=2),
+        figure("LOST", spare=2), title="Routing laboratory",
+    )  # fmt: skip
     for row in rows:
         cost = row["usd_per_mtok"]
         table.add_row(
@@ -122,15 +125,13 @@ def _print(rows: list[Row], checks: list[bounds.Check]) -> None:
             f"{row['goodput']:.2f}", "" if cost is None else f"{cost:.2f}",
             f"{row['prefix_hit_rate']:.0%}", str(row["lost"]),
         )  # fmt: skip
-    console.print(table)
+    print_table(table)
     if not checks:
         return
-    verdicts = Table(title="Bounds")
-    for column in ("bound", "by", "found", "must be", ""):
-        verdicts.add_column(column)
+    verdicts = Listing("BOUND", prose("BY"), "FOUND", "MUST BE", "", title="Bounds")
     for one in checks:
         sign = "at most" if one.is_upper else "at least"
         found = "nothing" if one.value is None else f"{one.value:g}"
-        mark = "[green]holds[/green]" if one.passes else "[red]FAILS[/red]"
+        mark = Text("holds", "green") if one.passes else Text("FAILS", "red")
         verdicts.add_row(one.name, one.what, found, f"{sign} {one.bound:g}", mark)
-    console.print(verdicts)
+    print_table(verdicts)

@@ -8,11 +8,12 @@ from typing import Any
 import requests.exceptions
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.bootstrap_project import Settings, SettingsError, steps
 from scripts.bootstrap_steps import Finding, State, Step
+from scripts.tables import Listing, prose
 
 with warnings.catch_warnings():
     # They announce, years ahead, the Pythons they will drop, and extras that nothing here needs.
@@ -25,9 +26,9 @@ with warnings.catch_warnings():
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _MARKS = {
-    State.EXISTS: "exists",
-    State.CREATE: "[green]create[/]",
-    State.CHANGE: "[yellow]change[/]",
+    State.EXISTS: Text("exists"),
+    State.CREATE: Text("create", "green"),
+    State.CHANGE: Text("change", "yellow"),
 }
 
 Clients = tuple[Cloud, Any]
@@ -105,7 +106,7 @@ def prepare(
     cloud, storage = clients
     _check_project(settings, cloud)
     plan = [(step, step.look()) for step in steps(settings, cloud, storage)]
-    console.print(_table(settings, plan))
+    console.print(_table(settings, plan), soft_wrap=True)
     due = [step for step, finding in plan if finding.state is not State.EXISTS]
     if not due:
         console.print("Nothing to do.")
@@ -150,10 +151,8 @@ def _check_project(settings: Settings, cloud: Cloud) -> None:
         )
 
 
-def _table(settings: Settings, plan: list[tuple[Step, Finding]]) -> Table:
-    table = Table(title=f"Project {settings.project}", title_justify="left", box=None)
-    for column in ("what", "state", "detail"):
-        table.add_column(column, overflow="fold")
+def _table(settings: Settings, plan: list[tuple[Step, Finding]]) -> Listing:
+    table = Listing(prose("WHAT"), "STATE", prose("DETAIL"), title=f"Project {settings.project}")
     for step, finding in plan:
         table.add_row(step.subject, _MARKS[finding.state], finding.detail)
     return table

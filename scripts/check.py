@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from policies.invariants.documents import UnreadableError, sources
 from policies.invariants.finding import Finding, Invariant, Verdict
 from policies.invariants.judge import Report, judge
 from policies.invariants.rules import invariants
 from scripts.console import CommandError, console
-
-_PIPE_COLUMNS = 200
+from scripts.tables import Column, Listing, print_table, prose
 
 
 def chosen(names: list[str]) -> list[Invariant]:
@@ -45,30 +42,29 @@ def as_json(report: Report) -> str:
     return json.dumps(body, indent=1, ensure_ascii=False)
 
 
-def _table(findings: list[Finding]) -> Table:
-    table = Table(show_lines=True)
-    for column in ("object", "rule", "field", "value", "why", "fix"):
-        table.add_column(column, overflow="fold")
+def _table(findings: list[Finding]) -> Listing:
+    table = Listing(
+        "OBJECT", "RULE", Column("FIELD", spare=1), prose("VALUE", spare=2), prose("WHY", spare=3),
+        prose("FIX", spare=3), is_spaced=True,
+    )  # fmt: skip
     for each in findings:
         place = f"{each.object}\n{each.world or each.file}"
-        cells = [place, each.rule, each.field, each.value, each.why, each.fix]
-        table.add_row(*map(escape, cells))
+        table.add_row(place, each.rule, each.field, each.value, each.why, each.fix)
     return table
 
 
 def _print(report: Report, *, every_unknown: bool) -> None:
-    wide = console if console.is_terminal else type(console)(width=_PIPE_COLUMNS)
     broken, open_ = report.of(Verdict.BROKEN), report.of(Verdict.UNKNOWN)
     if broken:
-        wide.print(_table(broken))
+        print_table(_table(broken))
     if open_ and every_unknown:
-        wide.print("Not decided:")
-        wide.print(_table(open_))
+        console.print("Not decided:")
+        print_table(_table(open_))
     elif open_:
         counts = Counter((each.rule, each.why) for each in open_)
-        wide.print("Not decided, for want of (--unknown lists the objects):")
+        console.print("Not decided, for want of (--unknown lists the objects):")
         for (rule, why), count in sorted(counts.items()):
-            wide.print(f"  {rule}: {why} ({count})", markup=False, soft_wrap=True)
+            console.print(f"  {rule}: {why} ({count})", markup=False, soft_wrap=True)
     console.print(
         f"{report.objects} objects, {report.rules} rules: {len(broken)} broken, "
         f"{len(open_)} not decided"
@@ -76,11 +72,10 @@ def _print(report: Report, *, every_unknown: bool) -> None:
 
 
 def _list() -> None:
-    table = Table("rule", "subject", "what must hold", "source")
+    table = Listing("RULE", Column("SUBJECT"), prose("WHAT MUST HOLD"), prose("SOURCE", spare=1))
     for name, (subject, invariant) in invariants().items():
-        table.add_row(name, subject, escape(invariant.holds), escape(invariant.source))
-    wide = console if console.is_terminal else type(console)(width=_PIPE_COLUMNS)
-    wide.print(table)
+        table.add_row(name, subject, invariant.holds, invariant.source)
+    print_table(table)
 
 
 def check(

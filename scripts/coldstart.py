@@ -5,25 +5,22 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from infra.costing import Start, starts
 from infra.load import read
 from infra.problems import StackError
 from planner.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import CommandError, console
+from scripts.tables import Listing, figure, print_table
 
 
-def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("MODEL")
-    table.add_column("REGION")
-    table.add_column("RUNG")
+def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
     names = list(dict.fromkeys(stage.name for one in found for stage in one.start.stages))
-    for name in names:
-        table.add_column(name.upper(), justify="right")
-    for name in ("TOTAL", "RANGE", "FIRST EVER", "LEAD", "SPARE", "ASK AT"):
-        table.add_column(name, justify="right")
+    table = Listing(
+        "MODEL", "REGION", "RUNG", *(figure(name.upper(), spare=3) for name in names),
+        figure("TOTAL"), figure("RANGE", spare=2), figure("FIRST EVER", spare=2),
+        figure("LEAD", spare=1), figure("SPARE", spare=1), figure("ASK AT", spare=1),
+    )  # fmt: skip
     for one in found:
         seconds = {stage.name: f"{stage.seconds:.0f}" for stage in one.start.stages}
         late = " late" if one.is_late else ""
@@ -85,7 +82,7 @@ def coldstart(
         ]
         print(json.dumps(facts, indent=1))
         return
-    console.print(_table(found, minimum, doubling))
+    print_table(_table(found, minimum, doubling))
     console.print(
         f"LEAD: seconds the autoscaler has to ask ahead. SPARE: replicas beyond the minimum that "
         f"meet traffic doubling in {doubling:.0f} s. ASK AT: load at which to ask without them."

@@ -1,5 +1,6 @@
 """How the program speaks: one console, one form for errors, progress while tools are built."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -11,7 +12,7 @@ from twin.toolchain_build import build_missing
 
 _PIPED_WIDTH = 160
 console = Console(highlight=False)
-if not console.is_terminal:
+if not console.is_terminal and not os.environ.get("COLUMNS"):
     console = Console(highlight=False, width=_PIPED_WIDTH)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 

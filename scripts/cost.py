@@ -7,7 +7,6 @@ from datetime import date
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from infra.costing import served
 from infra.load import read
@@ -19,6 +18,7 @@ from planner.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
 from scripts.placements import placements
+from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
 from twin import clusters, daemon
 from twin.gke.context import ClusterSpec
@@ -42,12 +42,12 @@ def running(platform: Platform) -> float | None:
         return None
 
 
-def _table(found: Bill) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("MODEL", "REGION", "ROLE", "FIRST RUNG WITH A PRICE", "REPLICAS", "$/H A REPLICA",
-               "MIN $/H", "EXPECTED $/H", "MAX $/H")  # fmt: skip
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < 4 else "right")
+def _table(found: Bill) -> Listing:
+    table = Listing(
+        "MODEL", "REGION", Column("ROLE", spare=2), Column("FIRST RUNG WITH A PRICE", spare=1),
+        figure("REPLICAS", spare=2), figure("$/H A REPLICA", spare=2), figure("MIN $/H"),
+        figure("EXPECTED $/H"), figure("MAX $/H"),
+    )  # fmt: skip
     for line in found.lines:
         first = line.first
         one = line.served
@@ -204,7 +204,7 @@ def cost(
         report = _as_json(found, costs, at_work, today)
         print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
         return
-    console.print(_table(found))
+    print_table(_table(found))
     _print_sums(found)
     if platform.budget is not None:
         console.print(of_budget(platform.budget, found))

@@ -16,6 +16,9 @@ _OPENING = """\
 The Makefile calls it; it stands in `.venv/bin` once any target has run. It ends with 0 when all is
 well, with 2 and one message on standard error when it is not, and with 130 when it is interrupted.
 
+Tables fit the terminal and cut no word: where it is narrow, sentences fold and the least columns
+go into a line below their row. Through a pipe a row is one line, unless `COLUMNS` says how wide.
+
 | command | what it does |
 |---|---|
 """

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 import yaml
-from rich.table import Table
 
 from infra.load import read
 from infra.problems import StackError
@@ -15,6 +14,7 @@ from scripts import images_actions, images_build, images_files, images_lock
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.images_registry import Registry, RegistryError
+from scripts.tables import Column, Listing, figure, print_table
 from twin.paths import REPOSITORY
 
 _GIB = 2**30
@@ -94,7 +94,10 @@ def _commit() -> str:
 def _list(platform: Platform, only: list[str], *, sizes: bool) -> None:
     region = next(iter(platform.regions))
     registry = Registry()
-    table = Table("image", "release", "pinned", *(["GiB"] if sizes else []), "to do", "reference")
+    table = Listing(
+        "IMAGE", "RELEASE", "PINNED", *([figure("GIB")] if sizes else []), "TO DO",
+        Column("REFERENCE", spare=1),
+    )  # fmt: skip
     for row in images_actions.rows(platform, region, only):
         size: list[str] = []
         if sizes:
@@ -104,7 +107,7 @@ def _list(platform: Platform, only: list[str], *, sizes: bool) -> None:
                 size = ["?"]
         pinned = "yes" if row.is_pinned else "no"
         table.add_row(row.name, row.release, pinned, *size, row.note, row.reference)
-    console.print(table)
+    print_table(table)
 
 
 def _pin(only: list[str], *, dry_run: bool) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
 from gke_inference.prices import Price
 from planner.architectures import Architecture
 from planner.coldstart import spare_replicas
@@ -14,18 +12,19 @@ from planner.elsewhere import elsewhere
 from planner.pictures import PictureChoice
 from planner.plan import Choice, Estimate, Plan, ladder
 from scripts.console import console
+from scripts.tables import Column, Listing, figure, print_table
 
 
 def _money(value: float | None) -> str:
     return "?" if value is None else f"{value:,.2f}"
 
 
-def _table(shown: list[Choice]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("#", "HARDWARE", "BITS", "BOUGHT", "REGION", "REPLICAS", "TTFT P95", "TPOT P95",
-               "TOKENS/S", "USED", "$/H", "$/M OUT", "START")  # fmt: skip
-    for column in columns:
-        table.add_column(column, justify="left" if column in columns[1:5] else "right")
+def _table(shown: list[Choice]) -> Listing:
+    table = Listing(
+        figure("#"), "HARDWARE", "BITS", "BOUGHT", Column("REGION", spare=1), figure("REPLICAS"),
+        figure("TTFT P95", spare=2), figure("TPOT P95", spare=2), figure("TOKENS/S", spare=3),
+        figure("USED", spare=3), figure("$/H"), figure("$/M OUT"), figure("START", spare=3),
+    )  # fmt: skip
     for number, one in enumerate(shown, 1):
         form, hour, million = one.candidate.form, one.usd_per_hour, one.usd_per_million
         bound = "≥ " if one.price is not None and one.price.is_lower_bound else ""
@@ -108,7 +107,7 @@ def print_plan(answer: Plan, shown: list[Choice]) -> None:
         f" ({asked.prefix_share:.0%} shared), {asked.made} out; first token in "
         f"{asked.ttft_p95_ms:g} ms, then {asked.tpot_p95_ms:g} ms a token, 95th percentiles"
     )
-    console.print(_table(shown))
+    print_table(_table(shown))
     console.print("Ranges hold four of five such estimates (gke-inference plan --errors).")
     _print_best(answer, shown[0])
     for refused in answer.refused[:5]:
@@ -143,9 +142,10 @@ def print_pictures(
     model: Architecture, rate: float, steps: int, choices: Sequence[PictureChoice]
 ) -> None:
     """Print what pictures cost on each accelerator."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("ACCELERATOR", "S/IMAGE", "CHIPS", "BOUGHT", "REGION", "$/H", "$/1000 IMAGES"):
-        table.add_column(column)
+    table = Listing(
+        "ACCELERATOR", figure("S/IMAGE"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
+        figure("$/H"), figure("$/1000 IMAGES"),
+    )  # fmt: skip
     for one in choices:
         table.add_row(
             one.accelerator, f"{one.seconds_low:.2f}-{one.seconds_high:.2f}", str(one.chips),
@@ -153,4 +153,4 @@ def print_pictures(
             f"{one.usd_per_thousand_low:.2f}-{one.usd_per_thousand_high:.2f}",
         )  # fmt: skip
     console.print(f"{model.name}: {rate:g} images/s of 1024x1024 in {steps} steps")
-    console.print(table)
+    print_table(table)

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.text import Text
 
 from infra.load import read
 from infra.problems import StackError
 from scripts.console import CommandError, console, step
 from scripts.kernels import run_kernels
 from scripts.preflight_checks import Check, Line, lines
+from scripts.tables import Listing, print_table, prose
 from twin.paths import REPOSITORY
 from twin.python_environments import XLA
 
 _CACHE = REPOSITORY / "build" / "kernels" / "compiled.json"
-_MARKS = {True: "[green]yes[/green]", False: "[red]NO[/red]", None: "[dim]-[/dim]"}
+_MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 
 
 def preflight(
@@ -88,20 +89,16 @@ def _plain(one: Line) -> dict[str, Any]:
     return {key: value for key, value in asdict(one).items() if key != "call"}
 
 
-def _cell(check: Check) -> str:
-    return check.says if check.ok is False else check.brief or check.says
+def _cell(check: Check) -> Text:
+    says = check.says if check.ok is False else check.brief or check.says
+    return Text.assemble(_MARKS[check.ok], " ", says)
 
 
 def _show(checked: list[Line]) -> None:
-    table = Table("model", "rung", "", "memory", "", "kernel", "", "blocks", box=None)
+    table = Listing("MODEL", "RUNG", prose("MEMORY"), prose("KERNEL"), prose("BLOCKS", spare=1))
     for one in checked:
-        cells = [
-            part
-            for check in (one.memory, one.kernel, one.table)
-            for part in (_MARKS[check.ok], _cell(check))
-        ]
-        table.add_row(one.model, one.rung, *cells)
-    console.print(table)
+        table.add_row(one.model, one.rung, *map(_cell, (one.memory, one.kernel, one.table)))
+    print_table(table)
     bad = failures(checked)
     unchecked = sum(None in (one.memory.ok, one.kernel.ok) for one in checked)
     verdict = (

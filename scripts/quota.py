@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from infra.load import read
 from infra.problems import StackError
@@ -19,13 +18,12 @@ from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
 from scripts.console import CommandError, console
 from scripts.quota_limits import CloudLimits, TwinLimits
+from scripts.tables import Column, Listing, figure, print_table, prose
 from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
 
 _WELL_KNOWN = "application_default_credentials.json"
 _STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow"}
-_COLUMNS = ("REGION", "QUOTA", "FOR", "ZONES", "ASKS", "LIMIT", "IN USE", "SHORT BY", "")
-_NUMBERS = range(4, 8)
 
 Limits = Callable[[Need], Limit | None]
 
@@ -152,12 +150,11 @@ def _limit(limit: Limit | None) -> str:
     return "none" if limit.value is None else f"{limit.value:,}"
 
 
-def _table(found: list[Standing], explain: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(_COLUMNS):
-        right = number in _NUMBERS
-        justify = "right" if right else "left"
-        table.add_column(column, justify=justify, no_wrap=right, overflow="fold")
+def _table(found: list[Standing], explain: bool) -> Listing:
+    table = Listing(
+        "REGION", Column("QUOTA", spare=1), prose("FOR"), Column("ZONES", spare=2), figure("ASKS"),
+        figure("LIMIT"), figure("IN USE", spare=2), figure("SHORT BY"), "",
+    )  # fmt: skip
     for each in found:
         need, limit = each.need, each.limit
         table.add_row(
@@ -171,12 +168,16 @@ def _table(found: list[Standing], explain: bool) -> Table:
             _amount(each.short_by) if each.short_by else "",
             each.state.value,
             style=_STYLES.get(each.state, "dim"),
+            notes=_parts(need) if explain else (),
         )
-        for part in need.parts if explain else ():
-            table.add_row("", "", f"  {part.who}", "", _amount(part.amount), style="dim")
-        if explain and need.most is not None:
-            table.add_row("", "", "  auto-provisioning stops at", "", _amount(need.most))
     return table
+
+
+def _parts(need: Need) -> list[str]:
+    """Return who asks for how much, a line each."""
+    parts = [f"{_amount(part.amount)} {part.who}" for part in need.parts]
+    stops = [] if need.most is None else [f"auto-provisioning stops at {_amount(need.most)}"]
+    return [*parts, *stops]
 
 
 def as_json(found: list[Standing], project: str, email: str | None) -> list[dict[str, Any]]:
@@ -269,7 +270,7 @@ def _print(
     explain: bool,
     email: str | None,
 ) -> None:
-    console.print(_table(found, explain))
+    print_table(_table(found, explain))
     short = [each for each in found if each.short_by]
     console.print(_summary(found, project, against))
     if short:

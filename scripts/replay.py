@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from gke_inference.accelerators import accelerator_names
 from planner.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
+from scripts.tables import Listing, figure, print_table
 from scripts.words import check_one, check_positive
 from twin.engines.vllm.flags import parse
 from twin.engines.vllm.replay import (
@@ -159,10 +159,11 @@ def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:
 
 
 def _print(rows: list[Row], title: str) -> None:
-    table = Table(title=title)
-    for column in ("replicas", "QPS", "tok/s", "TTFT p50", "p95", "p99 ms", "TPOT p50", "p99 ms",
-                   "in SLO", "hits", "preempted", "unanswered"):  # fmt: skip
-        table.add_column(column, justify="right")
+    table = Listing(
+        figure("REPLICAS"), figure("QPS"), figure("TOK/S"), figure("TTFT P50"), figure("P95"),
+        figure("P99 MS"), figure("TPOT P50"), figure("P99 MS"), figure("IN SLO"),
+        figure("HITS", spare=1), figure("PREEMPTED", spare=1), figure("UNANSWERED"), title=title,
+    )  # fmt: skip
     for row in rows:
         ttft, tpot = row["ttft_ms"], row["tpot_ms"]
         table.add_row(
@@ -172,5 +173,5 @@ def _print(rows: list[Row], title: str) -> None:
             f"{row['prefix_hit_rate']:.0%}", str(row["preemptions"]),
             str(row["requests"] - row["answered"]),
         )  # fmt: skip
-    console.print(table)
+    print_table(table)
     console.print("Engines are the twin's model; how far to trust it: docs/engine-model.md")

@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from scripts.console import CommandError, console
 from scripts.engine import Engine, check_stack
 from scripts.placements import Placement, placements
+from scripts.tables import Column, Listing, figure, print_table
 from twin import clusters, daemon
 from twin.gke.monitoring.server import address_of
 from twin.kube import KubeError
@@ -26,11 +26,11 @@ def chat_model(outputs: dict[str, Any]) -> str:
     raise CommandError("the stack has no model that generates text")
 
 
-def _table(found: list[Placement]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("MODEL", "CLUSTER", "REPLICA", "STATE", "RUNG", "ZONE"):
-        table.add_column(column)
-    table.add_column("$/H", justify="right")
+def _table(found: list[Placement]) -> Listing:
+    table = Listing(
+        "MODEL", Column("CLUSTER", spare=2), Column("REPLICA", spare=1), "STATE", "RUNG",
+        Column("ZONE", spare=2), figure("$/H"),
+    )  # fmt: skip
     for one in found:
         sign = "≥ " if one.is_lower_bound else ""
         cost = "" if one.usd_per_hour is None else f"{sign}{one.usd_per_hour:.2f}"
@@ -48,7 +48,7 @@ def print_status(paths: TwinPaths, outputs: dict[str, Any]) -> None:
         found = placements(paths)
     except KubeError as error:
         raise CommandError(f"a cluster of the twin does not answer: {error.message}") from error
-    console.print(_table(found))
+    print_table(_table(found))
     total = sum(one.usd_per_hour or 0.0 for one in found)
     unpriced = sum(1 for one in found if one.rung and one.usd_per_hour is None)
     note = f", {unpriced} without a price in the table" if unpriced else ""

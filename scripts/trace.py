@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from scripts.console import CommandError, console
+from scripts.tables import Column, Listing, figure, print_table
 from twin import clusters
 from twin.gke.traces import spans_file
 from twin.paths import TwinPaths
 
-_WIDTH = 48
+_WIDTH, _NARROW = 48, 10  # of the widest bar, where there is room, and where there is none
+_TITLES = ("SPAN", "SERVICE", "MS")
 Span = dict[str, Any]
 
 
@@ -91,9 +92,28 @@ def shown_name(span: Span) -> str:
     return f"call of {called}" if name.startswith("async ") and called else name
 
 
-def _bar(line: Line) -> str:
-    left = min(round(line.begins * _WIDTH), _WIDTH - 1)
-    return " " * left + "█" * max(1, round(line.lasts * _WIDTH))
+def _bar(line: Line, width: int) -> str:
+    left = min(round(line.begins * width), width - 1)
+    return " " * left + "█" * max(1, round(line.lasts * width))
+
+
+def _table(lines: list[Line], room: int) -> Listing:
+    """Return the waterfall; its bars are as wide as the words leave room for."""
+    rows = [
+        ("  " * line.depth + shown_name(line.span), str(line.span["service"]),
+         f"{line.milliseconds:.1f}")
+        for line in lines
+    ]  # fmt: skip
+    taken = sum(2 + max(map(len, column)) for column in zip(_TITLES, *rows, strict=True))
+    width = max(_NARROW, min(_WIDTH, room - taken))
+    name, service, ms = _TITLES
+    table = Listing(
+        Column(name, folds=False), Column(service, folds=False), figure(ms),
+        Column("", folds=False),
+    )  # fmt: skip
+    for row, line in zip(rows, lines, strict=True):
+        table.add_row(*row, _bar(line, width))
+    return table
 
 
 def trace(
@@ -105,16 +125,8 @@ def trace(
     """Show where the time of one request went: gateway, picker, engine; on the twin."""
     paths = TwinPaths.default()
     lines = waterfall(chosen(read_spans(paths), asked))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("SPAN", "SERVICE"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("MS", justify="right")
-    table.add_column("", no_wrap=True)
-    for line in lines:
-        name = "  " * line.depth + shown_name(line.span)
-        table.add_row(name, line.span["service"], f"{line.milliseconds:.1f}", _bar(line))
     console.print(f"trace {lines[0].span['trace']}")
-    console.print(table)
+    print_table(_table(lines, console.width))
     if svg is not None:
         draw(paths, lines, svg)
         console.print(f"Drawn    {svg}")

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
 from infra.unit_costs import by_model
 from planner.plan import Estimate
 from planner.unit_cost import MILLION_TOKENS, Traffic, UnitCost
 from scripts.console import console
+from scripts.tables import Column, Listing, figure, print_table
 
 
 def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
@@ -32,10 +31,11 @@ def _plain(value: Estimate | None) -> dict[str, float] | None:
 
 def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
     """Print what a unit costs on each line, of each model, and what the numbers rest on."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("MODEL", "REGION", "ROLE", "RUNG", "UNIT", "$ A UNIT", "IN FOUR OF FIVE", "A SECOND")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number < 5 else "right")
+    table = Listing(
+        "MODEL", "REGION", Column("ROLE", spare=2), Column("RUNG", spare=1),
+        Column("UNIT", spare=2), figure("$ A UNIT"), figure("IN FOUR OF FIVE"),
+        figure("A SECOND", spare=1),
+    )  # fmt: skip
     for one in costs:
         if one.usd is None or one.speed.per_second is None:
             continue
@@ -48,7 +48,7 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         )  # fmt: skip
     if table.row_count:
         console.print()
-        console.print(table)
+        print_table(table)
         said = [
             f"{name} ${usd.low:,.2f}-{usd.high:,.2f}"
             for name, usd in by_model(costs).items()
