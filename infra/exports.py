@@ -8,8 +8,9 @@ import pulumi
 from gke_inference.prices import rung_price
 from gke_inference.rungs import Rung
 from infra.capacity import checked_rungs
+from infra.endpoint import endpoint
 from infra.region import BuiltRegion
-from infra.stack import Gateway, Model, Platform
+from infra.stack import Model, Platform
 
 
 def exports(platform: Platform, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
@@ -40,13 +41,6 @@ def exports(platform: Platform, built: Mapping[str, BuiltRegion]) -> dict[str, A
             name: placements(platform, model) for name, model in platform.models.items()
         },
     }
-
-
-def endpoint(gateway: Gateway, address: str) -> str:
-    """Return the URL of a gateway, without the port where the scheme says it."""
-    scheme, usual = ("http", 80) if gateway.certificate is None else ("https", 443)
-    port = gateway.port or usual
-    return f"{scheme}://{gateway.hostname or address}" + ("" if port == usual else f":{port}")
 
 
 def described(platform: Platform, model: Model) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Entry point of `gke-inference`."""
 
+import ast
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -44,6 +46,28 @@ COMMANDS = (
 
 def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """Return the program with some of its subcommands; only their modules are imported."""
+    app = _empty_app()
+    for name in names:
+        module: Any = importlib.import_module(f"scripts.{name}")
+        app.command(name)(getattr(module, name))
+    return app
+
+
+def list_app() -> typer.Typer:
+    """Return the program as its own help shows it; no module of a subcommand is imported."""
+    app = _empty_app()
+    for name in COMMANDS:
+        app.command(name, help=_docstring(name))(lambda: None)
+    return app
+
+
+def _docstring(name: str) -> str | None:
+    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return next(ast.get_docstring(node) for node in functions if node.name == name)
+
+
+def _empty_app() -> typer.Typer:
     app = typer.Typer(
         name="gke-inference",
         help="Operate the GKE inference blueprint: try it on the twin, check it, start a project.",
@@ -56,18 +80,25 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     def _group() -> None:  # pyright: ignore[reportUnusedFunction]
         """Keep `gke-inference NAME` the form of the call when one subcommand is loaded."""
 
-    for name in names:
-        module: Any = importlib.import_module(f"scripts.{name}")
-        app.command(name)(getattr(module, name))
     return app
+
+
+def app_for(arguments: list[str]) -> typer.Typer:
+    """Return what a command line needs of the program.
+
+    Args:
+        arguments: after the program's name.
+    """
+    named = [each for each in arguments if each in COMMANDS]
+    if not named:
+        return list_app()  # nothing can run: it is help that is wanted, or a wrong name
+    return build_app((named[0],) if arguments[0] == named[0] else COMMANDS)
 
 
 def main() -> None:
     """Run a subcommand; an error is one message and exit code 2."""
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    app = build_app((asked,) if asked in COMMANDS else COMMANDS)
     try:
-        app()
+        app_for(sys.argv[1:])()
     except (CommandError, KubeError, ProcessError, ToolError) as error:
         errors.print(f"error: {error}", markup=False, style="red")
         sys.exit(2)

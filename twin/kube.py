@@ -4,7 +4,6 @@ The official client does kubeconfigs, credential plugins, TLS and connection poo
 the one place that touches it, because it carries no types.
 """
 
-import importlib
 import json
 import queue
 import threading
@@ -14,11 +13,12 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from twin.later import Later
+
 JsonObject = dict[str, Any]
-_client: Any = importlib.import_module("kubernetes.client")
-_config: Any = importlib.import_module("kubernetes.config")
-_rest: Any = importlib.import_module("kubernetes.client.rest")
-_urllib3: Any = importlib.import_module("urllib3")
+_client: Any = Later("kubernetes.client")
+_config: Any = Later("kubernetes.config")
+_urllib3: Any = Later("urllib3")
 
 _PATCH_TYPES = {
     "merge": "application/merge-patch+json",

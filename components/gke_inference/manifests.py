@@ -6,6 +6,7 @@ prints it), so that they can be compared, validated against a CRD and rendered w
 
 import hashlib
 import json
+from operator import attrgetter
 from typing import Any
 
 import pulumi
@@ -18,33 +19,34 @@ Manifest = dict[str, Any]
 MANAGED_BY = "gke-inference"
 NAME_LABEL = "app.kubernetes.io/name"
 
-# Constructor of each built-in kind and the top-level manifest keys it takes besides `metadata`.
-_BUILT_IN: dict[str, tuple[Any, dict[str, str]]] = {
-    "ClusterRole": (k8s.rbac.v1.ClusterRole, {"rules": "rules"}),
+# Constructor of each built-in kind, loaded when an object is registered (the SDK takes longer than
+# everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
+_BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
+    "ClusterRole": ("rbac.v1.ClusterRole", {"rules": "rules"}),
     "ClusterRoleBinding": (
-        k8s.rbac.v1.ClusterRoleBinding,
+        "rbac.v1.ClusterRoleBinding",
         {"roleRef": "role_ref", "subjects": "subjects"},
     ),
-    "ConfigMap": (k8s.core.v1.ConfigMap, {"data": "data"}),
-    "Deployment": (k8s.apps.v1.Deployment, {"spec": "spec"}),
-    "HorizontalPodAutoscaler": (k8s.autoscaling.v2.HorizontalPodAutoscaler, {"spec": "spec"}),
+    "ConfigMap": ("core.v1.ConfigMap", {"data": "data"}),
+    "Deployment": ("apps.v1.Deployment", {"spec": "spec"}),
+    "HorizontalPodAutoscaler": ("autoscaling.v2.HorizontalPodAutoscaler", {"spec": "spec"}),
     "MutatingWebhookConfiguration": (
-        k8s.admissionregistration.v1.MutatingWebhookConfiguration,
+        "admissionregistration.v1.MutatingWebhookConfiguration",
         {"webhooks": "webhooks"},
     ),
-    "Namespace": (k8s.core.v1.Namespace, {}),
-    "NetworkPolicy": (k8s.networking.v1.NetworkPolicy, {"spec": "spec"}),
-    "PodDisruptionBudget": (k8s.policy.v1.PodDisruptionBudget, {"spec": "spec"}),
-    "Role": (k8s.rbac.v1.Role, {"rules": "rules"}),
-    "RoleBinding": (k8s.rbac.v1.RoleBinding, {"roleRef": "role_ref", "subjects": "subjects"}),
-    "Secret": (k8s.core.v1.Secret, {}),
-    "Service": (k8s.core.v1.Service, {"spec": "spec"}),
+    "Namespace": ("core.v1.Namespace", {}),
+    "NetworkPolicy": ("networking.v1.NetworkPolicy", {"spec": "spec"}),
+    "PodDisruptionBudget": ("policy.v1.PodDisruptionBudget", {"spec": "spec"}),
+    "Role": ("rbac.v1.Role", {"rules": "rules"}),
+    "RoleBinding": ("rbac.v1.RoleBinding", {"roleRef": "role_ref", "subjects": "subjects"}),
+    "Secret": ("core.v1.Secret", {}),
+    "Service": ("core.v1.Service", {"spec": "spec"}),
     "ServiceAccount": (
-        k8s.core.v1.ServiceAccount,
+        "core.v1.ServiceAccount",
         {"automountServiceAccountToken": "automount_service_account_token"},
     ),
     "ValidatingWebhookConfiguration": (
-        k8s.admissionregistration.v1.ValidatingWebhookConfiguration,
+        "admissionregistration.v1.ValidatingWebhookConfiguration",
         {"webhooks": "webhooks"},
     ),
 }
@@ -142,10 +144,11 @@ def register(
     metadata: Any = obj["metadata"]
     body = {key: value for key, value in obj.items() if key not in _HEADER}
     if obj["kind"] in _BUILT_IN:
-        constructor, fields = _BUILT_IN[obj["kind"]]
+        path, fields = _BUILT_IN[obj["kind"]]
         if unknown := sorted(set(body) - set(fields)):
             raise ValueError(f"{obj['kind']}: fields {unknown} are not known to manifests.py")
         keywords = {fields[key]: value for key, value in body.items()}
+        constructor: Any = attrgetter(path)(k8s)
         return constructor(logical_name, metadata=metadata, opts=opts, **keywords)
     return k8s.apiextensions.CustomResource(
         logical_name,

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from infra.costing import served, starts
-from infra.exports import endpoint
+from infra.endpoint import endpoint
 from infra.names import Names
 from infra.quota import Need, needs
 from infra.quota_check import Limit, Standing, standings

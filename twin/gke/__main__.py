@@ -17,7 +17,7 @@ from twin.gke.context import ClusterContext
 from twin.gke.gateway import GatewayController
 from twin.gke.konnectivity import Konnectivity
 from twin.gke.metrics import CustomMetrics, ExternalMetrics
-from twin.gke.monitoring import Monitoring
+from twin.gke.monitoring.controller import Monitoring
 from twin.gke.pools import PoolController
 from twin.gke.traces import Collector
 from twin.paths import TwinPaths

@@ -14,7 +14,8 @@ from twin.gke.capacity import World
 from twin.gke.context import ClusterContext, ClusterSpec
 from twin.gke.konnectivity import Konnectivity
 from twin.gke.metrics import ExternalMetrics
-from twin.gke.monitoring import Monitoring, process_name
+from twin.gke.monitoring.controller import Monitoring
+from twin.gke.monitoring.server import process_name
 from twin.gke.pools import PoolController
 from twin.paths import TwinPaths
 

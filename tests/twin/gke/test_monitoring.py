@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from twin import processes
-from twin.gke.monitoring import process_name, promql
-from twin.gke.monitoring.server import address_of
+from twin.gke.monitoring import promql
+from twin.gke.monitoring.server import address_of, process_name
 from twin.kube import KubeError
 
 pytestmark = pytest.mark.needs_tools

@@ -9,7 +9,8 @@ import pytest
 
 from infra import assemble, assemble_models
 from infra.assemble_engine import weights_uri
-from infra.exports import described, endpoint, exports, placements
+from infra.endpoint import endpoint
+from infra.exports import described, exports, placements
 from infra.load import parse, read
 from infra.names import Names, object_name
 from infra.problems import join, suggest

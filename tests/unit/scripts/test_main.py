@@ -1,39 +1,43 @@
-import subprocess
-import sys
+"""The program's own help, and which subcommands a command line loads."""
 
 import pytest
+from typer.testing import CliRunner
 
-from scripts import main
-from scripts.console import CommandError
-from scripts.engine import check_stack
-from twin.paths import REPOSITORY
+from scripts.main import COMMANDS, app_for, build_app, list_app
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "scripts.main", *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+def test_the_help_without_the_subcommands_is_the_help_with_them():
+    said = [CliRunner().invoke(app, ["--help"]).stdout for app in (list_app(), build_app())]
+    assert said[0] == said[1]
+    assert all(f"│ {name} " in said[0] for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "loaded"),
+    [
+        ([], None),
+        (["--help"], None),
+        (["verdcit"], None),
+        (["verdict", "--base", "up"], ["verdict"]),
+        (["--", "verdict"], list(COMMANDS)),
+        (["verdcit", "verdict"], list(COMMANDS)),
+    ],
+)
+def test_only_what_a_command_line_can_run_is_loaded(monkeypatch, arguments, loaded):
+    seen: list[str] = []
+
+    class Module:
+        def __getattr__(self, name):
+            return lambda: None
+
+    monkeypatch.setattr(
+        "scripts.main.importlib.import_module", lambda name: seen.append(name) or Module()
     )
+    app_for(arguments)
+    assert seen == [f"scripts.{name}" for name in loaded or ()]
 
 
-def test_help_lists_every_subcommand():
-    answer = run("--help")
-    assert answer.returncode == 0
-    for name in main.COMMANDS:
-        assert f" {name} " in answer.stdout
-
-
-def test_a_stack_without_a_file_is_one_message_that_lists_the_stacks():
-    with pytest.raises(CommandError, match=r"STACK: must be one of .*local.*, got 'prud'"):
-        check_stack("prud")
-
-
-def test_a_missing_option_is_refused_without_a_traceback():
-    answer = run("preview")
-    assert answer.returncode == 2
-    assert "--stack" in answer.stderr
-    assert "Traceback" not in answer.stderr
+def test_a_wrong_name_is_answered_with_the_nearest():
+    answer = CliRunner().invoke(app_for(["verdcit"]), ["verdcit"])
+    assert answer.exit_code == 2
+    assert "verdict" in answer.stderr
