@@ -4,6 +4,7 @@ Nothing is created: the providers make up what a cloud would answer (`twin.recor
 of each side is its own checkout's; engine, providers and Python packages are this program's.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -97,7 +98,11 @@ def runner() -> Generator[Runner]:
         with recording(paths) as ports:
             attached = ",".join(f"{name}:{port}" for name, port in ports.items())
             environment = {**pulumi_environment(paths, ports), **_CLI}
-            yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached})
+            gc.disable()  # states are read once and stay: a third of the time to judge them
+            try:
+                yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached})
+            finally:
+                gc.enable()
 
 
 @dataclass(frozen=True)
