@@ -10,7 +10,7 @@ import pulumi
 import yaml
 from pydantic import ValidationError
 
-from infra.problems import Problem, StackError, join, problems_of, suggest
+from infra.problems import Problem, StackError, join, one_of, problems_of
 from infra.rules import check
 from infra.stack import Platform
 from infra.stack.receivers import SECRET_KINDS, secret_key
@@ -66,6 +66,12 @@ def parse(text: str) -> Platform:
     return platform
 
 
+def stack_names(folder: Path = STACKS) -> list[str]:
+    """Return the stacks that have a file, in the order of their names."""
+    files = (file.name for file in folder.glob("Pulumi.*.yaml"))
+    return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in files)
+
+
 def read(name: str, folder: Path = STACKS) -> Platform:
     """Return the platform of `Pulumi.NAME.yaml`, read as the engine would.
 
@@ -84,15 +90,11 @@ def platform_of(path: Path) -> Any:
     try:
         document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
     except FileNotFoundError:
-        stacks = sorted(file.name.split(".")[1] for file in path.parent.glob("Pulumi.*.yaml"))
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
-        raise StackError(
-            [
-                Problem(
-                    "", f"no stack {name!r}; there are {', '.join(stacks)}{suggest(name, stacks)}"
-                )
-            ]
-        ) from None
+        raise StackError([Problem("stack", one_of(name, stack_names(path.parent)))]) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StackError([Problem(path.name, f"cannot be read: {reason}")]) from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise StackError([Problem(path.name, f"is not YAML: {_one_line(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

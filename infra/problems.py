@@ -66,7 +66,11 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
     words = sorted(known)
     longer = [other for other in words if len(word) > 2 and other.startswith(word)]
-    near = longer or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    holding = [other for other in words if len(word) > 1 and word in other.split("-")]
+    near = longer or holding or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if not near and len(word) > 3:  # a slip in the first part of a long name
+        heads = {other[: len(word) + 1]: other for other in reversed(words)}
+        near = [heads[each] for each in difflib.get_close_matches(word, heads, n=1, cutoff=0.8)]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

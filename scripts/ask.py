@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from infra.load import read
 from scripts.console import CommandError, console
+from scripts.words import stack_of
 from twin.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60
@@ -209,7 +209,7 @@ def endpoint_of(stack: str, folder: Path) -> str:
 
 
 def _first(stack: str, task: str) -> str:
-    for name, model in read(stack).models.items():
+    for name, model in stack_of(stack).models.items():
         if model.task.value == task:
             return name
     raise CommandError(f"model: must be named, stack {stack!r} has none of task {task}")

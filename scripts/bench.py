@@ -27,7 +27,7 @@ from scripts.bench_gateway import bench_gateway
 from scripts.bench_ladder import ladder_rows
 from scripts.bench_plan import plan_rows
 from scripts.bench_verdict import verdict_rows
-from scripts.console import CommandError, console
+from scripts.console import CommandError, Exit, console
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
 from twin import clusters, daemon
@@ -243,7 +243,7 @@ def bench(
     if failed:
         raise CommandError(f"not measured: {', '.join(failed)}")
     if not holds:
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.NO)
 
 
 def _write(subject: Subject, runs: int) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from scripts.console import CommandError, console, ensure_tools
 from scripts.tables import Listing, figure, print_table, prose
+from scripts.words import check_words
 from twin.lab import bounds
 from twin.lab.calibration import calibration_errors
 from twin.lab.curves import draw
@@ -52,8 +53,8 @@ def measure(
         CommandError: a name is unknown, or a run failed.
     """
     known = workloads()
-    _refuse_unknown("workload", chosen, list(known))
-    _refuse_unknown("policy", names, [one.name for one in policies(Facts())])
+    check_words("--workload", chosen, known)
+    check_words("--policy", names, [one.name for one in policies(Facts())])
     jobs = jobs_of((known[name] for name in chosen or known), names or None, is_quick=is_quick)
     ensure_tools()
     begun = time.monotonic()
@@ -70,12 +71,6 @@ def measure(
         draw(rows, _IMAGES)
         _PAGE.write_text(page(result))
     return all(found.passes for found in checks)
-
-
-def _refuse_unknown(what: str, given: list[str] | None, known: list[str]) -> None:
-    for name in given or []:
-        if name not in known:
-            raise CommandError(f"{what} must be one of {', '.join(known)}, got {name!r}")
 
 
 def _tell(job: Job, rows: list[Row]) -> None:

@@ -4,12 +4,10 @@ from typing import Annotated
 
 import typer
 
-from infra.load import read
-from infra.problems import StackError
 from scripts.bootstrap_cloud import CloudError
 from scripts.bootstrap_project import Ci, Settings, SettingsError
 from scripts.console import CommandError
-from scripts.words import check_region
+from scripts.words import check_region, stack_of
 
 
 def bootstrap(
@@ -32,7 +30,7 @@ def bootstrap(
 
     try:
         bootstrap_run.run(settings_of(stack, ci, location), yes=yes)
-    except (CloudError, SettingsError, StackError) as error:
+    except (CloudError, SettingsError) as error:
         raise CommandError(str(error)) from None
 
 
@@ -40,11 +38,10 @@ def settings_of(stack: str, ci: str | None, location: str | None) -> Settings:
     """Return what to prepare for a stack.
 
     Raises:
-        StackError: There is no such stack, or it cannot be used.
         SettingsError: `ci` says something that is no repository.
-        CommandError: the location is no region.
+        CommandError: the location is no region, or the stack cannot be used.
     """
-    platform = read(stack)
+    platform = stack_of(stack, "STACK")
     if location is not None:
         check_region("--location", location)
     return Settings(

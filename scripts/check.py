@@ -13,8 +13,9 @@ from policies.invariants.documents import UnreadableError, sources
 from policies.invariants.finding import Finding, Invariant, Verdict
 from policies.invariants.judge import Report, judge
 from policies.invariants.rules import invariants
-from scripts.console import CommandError, console
+from scripts.console import CommandError, Exit, console
 from scripts.tables import Column, Listing, print_table, prose
+from scripts.words import check_words
 
 
 def chosen(names: list[str]) -> list[Invariant]:
@@ -24,9 +25,7 @@ def chosen(names: list[str]) -> list[Invariant]:
         CommandError: names the rules there are.
     """
     known = invariants()
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise CommandError(f"--rule: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    check_words("--rule", names, known)
     return [known[name][1] for name in names or known]
 
 
@@ -96,7 +95,7 @@ def check(
         _list()
         return
     if not paths:
-        raise CommandError("FOLDER or FILE: must be given, such as build/prod")
+        raise CommandError("PATHS: is required (folders or files, such as build/prod)")
     try:
         read = sources(paths)
     except UnreadableError as error:
@@ -107,4 +106,4 @@ def check(
     else:
         _print(report, every_unknown=unknown)
     if not report.is_sound or (strict and report.findings):
-        sys.exit(1)
+        sys.exit(Exit.NO)

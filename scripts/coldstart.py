@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from infra.costing import Start, starts
-from infra.load import read
-from infra.problems import StackError
 from planner.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
-from scripts.console import CommandError, console
+from scripts.console import console
 from scripts.tables import Listing, figure, print_table
+from scripts.words import stack_of
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
@@ -61,10 +60,7 @@ def coldstart(
                 f"{each.reckoned.high:.0f})  {each.error:+.0%}"
             )
         return
-    try:
-        platform = read(stack)
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    platform = stack_of(stack)
     found = starts(platform)
     minimum = {name: model.replicas.min for name, model in platform.models.items()}
     if as_json:

@@ -9,9 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from infra.costing import served
-from infra.load import read
 from infra.names import Names
-from infra.problems import StackError
 from infra.stack import Budget, Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
@@ -20,6 +18,7 @@ from scripts.console import CommandError, console
 from scripts.placements import placements
 from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
+from scripts.words import stack_of
 from twin import clusters, daemon
 from twin.gke.context import ClusterSpec
 from twin.kube import KubeError
@@ -188,12 +187,10 @@ def cost(
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show what the models of a stack cost an hour, a month, a million tokens, 1,000 pictures."""
+    platform = stack_of(stack)
     try:
-        platform = read(stack)
         found = bill(served(platform), mean_share)
         traffic = Traffic(given, made, prefix_share, utilisation)
-    except StackError as error:
-        raise CommandError(str(error)) from None
     except ValueError as error:
         raise CommandError(f"--{error}") from None
     costs = unit_costs(platform, found, traffic)

@@ -7,13 +7,12 @@ import typer
 
 from gke_inference.dashboard_source import dashboards as made_for
 from gke_inference.promql import Dialect
-from infra.load import read
 from infra.observed import scope
-from infra.problems import StackError
 from infra.stack import Platform
-from scripts.console import CommandError, console
+from scripts.console import console
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
+from scripts.words import stack_of
 from twin import clusters
 from twin.gke.context import ClusterSpec
 from twin.gke.monitoring.server import address_of
@@ -60,10 +59,7 @@ def dashboards(
     ),
 ) -> None:
     """Write a stack's dashboards for Grafana to build/STACK/dashboards, and show the twin's own."""
-    try:
-        platform = read(stack)
-    except StackError as error:
-        raise CommandError(str(error)) from error
+    platform = stack_of(stack)
     folder = REPOSITORY / "build" / stack / "dashboards"
     for file in write_grafana(platform, folder):
         console.print(f"build/{stack}/dashboards/{file.name}")

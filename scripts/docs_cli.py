@@ -8,19 +8,16 @@ from typing import Any
 
 import typer
 
+from scripts.console import Exit
 from scripts.main import build_app
 
 _OPENING = """\
 # The program `gke-inference`
 
-The Makefile calls it; it stands in `.venv/bin` once any target has run. It ends with 0 when all is
-well, with 2 and one message on standard error when it is not, and with 130 when it is interrupted.
+The Makefile calls it; it stands in `.venv/bin` once any target has run.
 
 Tables fit the terminal and cut no word: where it is narrow, sentences fold and the least columns
 go into a line below their row. Through a pipe a row is one line, unless `COLUMNS` says how wide.
-
-| command | what it does |
-|---|---|
 """
 
 
@@ -66,6 +63,11 @@ def _section(name: str, command: Any) -> Iterator[str]:
     yield ""
 
 
+def _exits() -> list[str]:
+    rows = [f"| {code.value} | {code.meaning} |" for code in Exit]
+    return ["", "| exit code | when |", "|---|---|", *rows]
+
+
 def cli_page() -> str:
     """Return the page: a section for each subcommand with its options."""
     program: Any = typer.main.get_command(build_app())
@@ -77,4 +79,5 @@ def cli_page() -> str:
     lines.append("")
     for name, command in commands.items():
         lines += _section(name, command)
-    return _OPENING + "\n".join(lines)
+    heading = ["", "| command | what it does |", "|---|---|"]
+    return _OPENING + "\n".join([*_exits(), *heading, *lines])

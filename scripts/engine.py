@@ -8,20 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.load import STACKS, platform_of
+from infra.load import STACKS, platform_of, stack_names
 from infra.problems import StackError
 from scripts.console import CommandError, console, ensure_tools
+from scripts.words import check_one
 from twin import daemon, processes
 from twin.environment import pulumi_environment
 from twin.paths import REPOSITORY, TwinPaths
 
 PROJECT = "gke-inference"
-
-
-def stack_names() -> list[str]:
-    """Return the stacks that have a file, in the order of their names."""
-    files = (REPOSITORY / "stacks").glob("Pulumi.*.yaml")
-    return sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
 
 
 def check_stack(name: str) -> None:
@@ -30,8 +25,7 @@ def check_stack(name: str) -> None:
     Raises:
         CommandError: names the stacks there are.
     """
-    if name not in stack_names():
-        raise CommandError(f"STACK: must be one of {', '.join(stack_names())}, got {name!r}")
+    check_one("--stack", name, stack_names())
 
 
 def check_file(name: str) -> None:

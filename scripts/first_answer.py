@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.load import read
 from infra.stack import Engine
 from scripts import status
 from scripts.ask import draw, wait_for_answer
 from scripts.console import CommandError
+from scripts.words import stack_of
 from twin.engines.diffusion.install import DIFFUSION
 from twin.engines.real import install
 
@@ -74,7 +74,7 @@ def check_installed(stack: str, model: str) -> None:
     Raises:
         twin.toolchain.ToolError: it is not; the message names the command.
     """
-    served = read(stack).models.get(model)
+    served = stack_of(stack).models.get(model)
     if served is not None and served.engine is Engine.DIFFUSION:
         DIFFUSION.python()
     else:

@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 import yaml
 
-from infra.load import read
-from infra.problems import StackError
 from infra.stack import Platform
 from scripts import images_actions, images_build, images_files, images_lock
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.images_registry import Registry, RegistryError
 from scripts.tables import Column, Listing, figure, print_table
+from scripts.words import stack_of
 from twin.paths import REPOSITORY
 
 _GIB = 2**30
@@ -64,15 +63,14 @@ def images(
         elif stack is None:
             raise CommandError(f"images {action.value}: --stack is required")
         elif action is Action.LIST:
-            _list(read(stack), chosen, sizes=sizes)
+            _list(stack_of(stack), chosen, sizes=sizes)
         elif action is Action.BUILD:
-            _build(read(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
+            _build(stack_of(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
         else:
             _fill(action, stack, chosen, revision or _commit(), dry_run=dry_run)
     except (
         CloudError,
         RegistryError,
-        StackError,
         images_actions.ImagesError,
         images_lock.LockError,
     ) as error:
@@ -121,7 +119,7 @@ def _pin(only: list[str], *, dry_run: bool) -> None:
 
 
 def _fill(action: Action, stack: str, only: list[str], revision: str, *, dry_run: bool) -> None:
-    platform, registry = read(stack), Registry()
+    platform, registry = stack_of(stack), Registry()
     if action is Action.MIRROR:
         made = images_actions.mirror(registry, platform, only, _say, dry_run=dry_run)
     else:

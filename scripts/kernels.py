@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console, step
+from scripts.words import check_one
 from twin.paths import REPOSITORY
 from twin.python_environments import XLA, xla_environment
 
@@ -28,6 +29,8 @@ def kernels(
     ] = False,
 ) -> None:
     """Choose block sizes of attention with the TPU compiler, or write what it says to the docs."""
+    check_one("ACTION", action, ("tune", "report"))
+    check_one("--chip", chip, ("v5e", "v6e"))
     if action == "tune":
         names = [word for name in shape or [] for word in ("--shape", name)]
         flags = ["--measure"] if measure else []
@@ -37,7 +40,7 @@ def kernels(
             )
         for one in json.loads(written):
             console.print(f"  {one['name']:<24}{one['blocks']:<16}{one['estimate_ms']:.3f} ms")
-    elif action == "report":
+    else:
         with step("Compiling every choice"):
             found = [
                 json.loads(run_kernels("report", "--chip", one, "--cache", str(_CACHE)))
@@ -45,8 +48,6 @@ def kernels(
             ]
         write_report(found)
         console.print(f"wrote {_PAGE.relative_to(REPOSITORY)}")
-    else:
-        raise CommandError(f"action: must be tune or report, got {action!r}")
 
 
 def run_kernels(*argv: str, given: str = "", on_tpu: bool = False) -> str:

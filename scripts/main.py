@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.exceptions import TyperException
 
-from scripts.console import CommandError, errors
+from scripts.console import CommandError, Exit, errors
 from twin.kube import KubeError
 from twin.processes import ProcessError
 from twin.toolchain import ToolError
@@ -98,18 +99,42 @@ def app_for(arguments: list[str]) -> typer.Typer:
 
 def main() -> None:
     """Run a subcommand; an error is one message and exit code 2."""
+    try:
+        code = _run(sys.argv[1:])
+    except (CommandError, KubeError, ProcessError, ToolError) as error:
+        errors.print(f"error: {error}", markup=False, style="red")
+        code = Exit.ERROR
+    except (KeyboardInterrupt, typer.Abort):
+        code = Exit.INTERRUPTED
+    if code == Exit.INTERRUPTED:
+        errors.print("interrupted: run the same command again to go on")
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """Return what a command line ends with.
+
+    Raises:
+        CommandError: it is wrong, or the subcommand cannot go on.
+    """
+    asked = arguments[0] if arguments else ""
+    if not asked:
+        list_app()(["--help"], standalone_mode=False)
+        return Exit.ERROR
+    if asked not in COMMANDS and not asked.startswith("-"):
+        from infra.problems import one_of  # noqa: PLC0415 - as below
+
+        raise CommandError(f"COMMAND: {one_of(asked, COMMANDS)}")
     gc.disable()  # what is loaded stays: looking through it would find nothing, and takes a tenth
-    app = app_for(sys.argv[1:])
+    app = app_for(arguments)
     gc.freeze()
     gc.enable()
     try:
-        app()
-    except (CommandError, KubeError, ProcessError, ToolError) as error:
-        errors.print(f"error: {error}", markup=False, style="red")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        errors.print("interrupted: run the same command again to go on")
-        sys.exit(130)
+        return app(standalone_mode=False) or Exit.DONE
+    except TyperException as error:
+        from scripts.usage import usage_line  # noqa: PLC0415 - only for what is wrong
+
+        raise CommandError(usage_line(error)) from None
 
 
 if __name__ == "__main__":

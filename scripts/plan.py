@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.accelerators import accelerator_names
-from infra.load import read
-from infra.problems import StackError, suggest
+from infra.problems import suggest
 from planner.architectures import Architecture, find, known, of_config
 from planner.chart import draw
 from planner.explain import explain as explained
@@ -19,7 +18,7 @@ from scripts.console import CommandError, console
 from scripts.plan_errors import print_errors
 from scripts.plan_show import pictures_as_json, plan_as_json, print_pictures, print_plan
 from scripts.plan_write import write_choice
-from scripts.words import check_words, option_of, regions
+from scripts.words import check_words, option_of, regions, stack_of
 
 _ROWS = 12
 _OPTIONS = {
@@ -62,10 +61,7 @@ def _regions(asked: tuple[str, ...], stack: str | None) -> tuple[str, ...]:
     """Return the regions to look in: those asked for, or of the stack that is written."""
     if asked or stack is None:
         return asked
-    try:
-        return tuple(read(stack).regions)
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    return tuple(stack_of(stack, "--write").regions)
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def plan(
         print_errors(against)
         return
     if not model:
-        raise CommandError("MODEL: is required: a name, or the path of a config.json")
+        raise CommandError("MODEL: is required (a name, or the path of a config.json)")
     if as_json and (explain or chart is not None):
         raise CommandError("--json: must stand without --explain and --chart")
     words = _words(region, provisioning, accelerator)

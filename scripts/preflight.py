@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from infra.load import read
-from infra.problems import StackError
-from scripts.console import CommandError, console, step
+from scripts.console import Exit, console, step
 from scripts.kernels import run_kernels
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
+from scripts.words import stack_of
 from twin.paths import REPOSITORY
 from twin.python_environments import XLA
 
@@ -26,10 +25,7 @@ def preflight(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Check that every model fits on every rung: memory, attention kernel, block table."""
-    try:
-        found = list(lines(read(stack)))
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    found = list(lines(stack_of(stack)))
     if as_json:
         checked = compiled(found)
         print(json.dumps([_plain(one) for one in checked], indent=1))
@@ -39,7 +35,7 @@ def preflight(
         _show(checked)
     bad = failures(checked)
     if bad:
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.NO)
 
 
 def failures(checked: list[Line]) -> list[Line]:

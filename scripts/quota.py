@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.load import read
-from infra.problems import StackError
 from infra.quota import Need, needs
 from infra.quota_check import Limit, Standing, State, request, standings
 from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
-from scripts.console import CommandError, console
+from scripts.console import CommandError, Exit, console
 from scripts.quota_limits import CloudLimits, TwinLimits
+from scripts.scenario_files import scenario_file
 from scripts.tables import Column, Listing, figure, print_table, prose
+from scripts.words import stack_of
 from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
 
@@ -60,9 +60,9 @@ def twin_limits(scenario: str = "") -> TwinLimits:
         CommandError: there is no such scenario, or a file of the world is wrong.
     """
     try:
-        world = scenarios.load(scenarios.find(scenario)).start if scenario else None
+        world = scenarios.load(scenario_file(scenario)).start if scenario else None
         return TwinLimits.of(TwinPaths.default(), world)
-    except ValueError as error:  # that of a scenario names the ones there are
+    except ValueError as error:
         raise CommandError(str(error)) from None
 
 
@@ -86,10 +86,7 @@ def refuse_shortage(stack: str, scenario: str = "") -> None:
         CommandError: what is short, and how to go on.
     """
     limits = twin_limits(scenario)
-    try:
-        asked = needs(read(stack))
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    asked = needs(stack_of(stack))
     short = [each for each in standings(asked, limits) if each.short_by]
     if not short:
         return
@@ -235,10 +232,7 @@ def quota(
     """Put a stack to quotas before anything is created; exit code 1 where one is short."""
     if scenario and against is Against.CLOUD:
         raise CommandError("--scenario: must be left out with --against cloud, it is the twin's")
-    try:
-        platform = read(stack)
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    platform = stack_of(stack)
     if against is None:
         against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN
     if against is Against.CLOUD:
@@ -259,7 +253,7 @@ def quota(
     else:
         _print(found, platform.project, against, notes, explain, email)
     if any(each.short_by for each in found):
-        sys.exit(1)
+        sys.exit(Exit.NO)
 
 
 def _print(

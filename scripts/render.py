@@ -10,8 +10,6 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from infra.load import read
-from infra.problems import StackError
 from policies.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.cost import running
@@ -21,6 +19,7 @@ from scripts.quota import twin_limits
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.strict import check_folder
+from scripts.words import stack_of
 from twin.kubernetes.objects import to_object
 from twin.paths import REPOSITORY, TwinPaths
 from twin.rpc import UNKNOWN
@@ -140,10 +139,7 @@ def render(
     ] = False,
 ) -> None:
     """Write every object and resource of a stack, and a page about it, to build/STACK/."""
-    try:
-        platform = read(stack)
-    except StackError as error:
-        raise CommandError(str(error)) from None
+    platform = stack_of(stack)
     engine = Engine(TwinPaths.default())
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """`gke-inference replay`: what a fleet would make of a trace, computed without a cluster."""
 
+import errno
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.accelerators import accelerator_names
+from infra.problems import suggest
 from planner.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
 from scripts.tables import Listing, figure, print_table
@@ -103,8 +105,14 @@ def _requests(
     try:
         found = read_trace(Path(trace).read_text())
     except OSError as error:
+        if "/" in trace or error.errno != errno.ENOENT:
+            reason = (error.strerror or str(error)).lower()
+            raise CommandError(f"TRACE: {trace} cannot be read: {reason}") from None
         names = ", ".join(workloads())
-        raise CommandError(f"trace must be a file or one of {names}, got {trace!r}") from error
+        hint = suggest(trace, workloads())
+        raise CommandError(
+            f"TRACE: must be a file or one of {names}, got {trace!r}{hint}"
+        ) from None
     except ValueError as error:
         raise CommandError(f"{trace}: {error}") from error
     length = max(request.arrival for request in found)
@@ -123,8 +131,7 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
     labels = {word: label for label, word in WORDS.items()}
     label = labels.get(accelerator, accelerator)
     if label not in ACCELERATORS:
-        names = ", ".join(sorted(labels))
-        raise CommandError(f"accelerator must be one of {names}, got {accelerator!r}")
+        check_one("--accelerator", accelerator, sorted(labels))
     environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
     spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
     arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]

@@ -11,6 +11,7 @@ from scripts.ask import stream_chat
 from scripts.console import CommandError, console, step
 from scripts.load import Load, draw, tell
 from scripts.placements import placements, settled
+from scripts.scenario_files import scenario_file
 from twin.events import Events
 from twin.gke import scenario as scenarios
 from twin.kube import KubeError
@@ -32,10 +33,9 @@ def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
         CommandError: there is none of that name, or its file is wrong.
     """
     try:
-        return scenarios.ScenarioRunner(paths, scenarios.find(name))
+        return scenarios.ScenarioRunner(paths, scenario_file(name))
     except scenarios.ScenarioError as error:
-        known = ", ".join(scenarios.names())
-        raise CommandError(f"SCENARIO: {error}; those that come with the twin: {known}") from error
+        raise CommandError(f"--scenario: {error}") from None
 
 
 class Client(threading.Thread):

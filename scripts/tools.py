@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from scripts.console import CommandError, console, ensure_tools, step
+from scripts.console import console, ensure_tools, step
+from scripts.words import check_one
 from twin.engines.diffusion.install import DIFFUSION
 from twin.engines.real.install import VLLM
 from twin.python_environments import XLA, PythonEnvironment
@@ -25,8 +26,8 @@ def tools(
     ] = "",
 ) -> None:
     """Build the tools that this machine lacks and list them; finished ones are kept."""
-    if extra and extra not in ENVIRONMENTS:
-        raise CommandError(f"--with: must be one of {', '.join(ENVIRONMENTS)}, got {extra!r}")
+    if extra:
+        check_one("--with", extra, ENVIRONMENTS)
     ensure_tools()
     for module in modules().values():
         stands_in = [name for name in module.programs if official(name)]

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.load import read
 from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
@@ -19,6 +18,7 @@ from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
+from scripts.words import stack_of
 from twin import daemon
 from twin.gke.agent.real_engine import ask_for
 from twin.paths import TwinPaths
@@ -110,7 +110,7 @@ def _tell(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     endpoint: str = outputs["endpoint"]
     status_command.print_status(paths, outputs)
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
-    for url in publish(read(stack), paths).values():
+    for url in publish(stack_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(models(endpoint))}")
     status_command.print_prometheus(paths)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scripts.console import CommandError, console
+from scripts.console import CommandError, Exit, console
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,
@@ -24,6 +24,7 @@ from scripts.verdicts.markdown import comment, cost_line, pods
 from scripts.verdicts.pictures import svg
 from scripts.verdicts.runs import runner
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
+from scripts.words import check_words
 
 _AT_ONCE = 2
 
@@ -35,9 +36,7 @@ def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
         CommandError: a name that neither side has.
     """
     known = sorted({*base.stacks(), *head.stacks()})
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise CommandError(f"--stack: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    check_words("--stack", names, known)
     return list(dict.fromkeys(names)) or known
 
 
@@ -161,6 +160,6 @@ def verdict(
                 picture.write_text(svg(one.topology, f"What changes in {one.stack}"))
     _print(found)
     if found.blocks:
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.NO)
     if found.unread:
         raise CommandError("; ".join(f"{one.stack}: {one.error}" for one in found.unread))

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from pydantic import TypeAdapter, ValidationError
 
 from gke_inference.accelerators import accelerator_names, regions_of
-from infra.problems import one_of
+from infra.load import read, stack_names
+from infra.problems import StackError, one_of
+from infra.stack import Platform
 from infra.stack.fields import RegionName
 from scripts.console import CommandError
 
@@ -38,6 +40,23 @@ def check_one(option: str, given: str, known: Iterable[str]) -> str:
         CommandError: it is not known; the nearest is named.
     """
     return check_words(option, [given], known)[0]
+
+
+def stack_of(name: str, option: str = "--stack") -> Platform:
+    """Return a stack, read from its file.
+
+    Args:
+        name: of the stack.
+        option: that named it.
+
+    Raises:
+        CommandError: there is no such stack, or it cannot be used: a line for each problem.
+    """
+    check_one(option, name, stack_names())
+    try:
+        return read(name)
+    except StackError as error:
+        raise CommandError(str(error)) from None
 
 
 def check_positive(option: str, value: float) -> float:

@@ -107,8 +107,9 @@ def load(file: Path) -> Scenario:
     """
     try:
         return Scenario.model_validate(yaml.safe_load(file.read_text()))
-    except FileNotFoundError as error:
-        raise ScenarioError(f"no scenario {file}; there are {', '.join(names())}") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ScenarioError(f"{file}: cannot be read: {reason}") from error
     except yaml.YAMLError as error:
         raise ScenarioError(f"{file.name}: {error}") from error
     except ValidationError as error:

@@ -114,6 +114,7 @@ def test_a_wrong_scenario_is_refused_with_its_field(tmp_path, content, field):
         load(scenario(tmp_path, **content))
 
 
-def test_a_scenario_that_does_not_exist_lists_those_that_do(tmp_path):
-    with pytest.raises(ScenarioError, match="tpu-stockout"):
-        load(tmp_path / "nothing.yaml")
+@pytest.mark.parametrize(("name", "reason"), [("nothing.yaml", "no such file"), ("", "directory")])
+def test_a_scenarios_file_that_cannot_be_read_is_named_with_the_reason(tmp_path, name, reason):
+    with pytest.raises(ScenarioError, match=f"{name}: cannot be read: .*{reason}"):
+        load(tmp_path / name)

@@ -60,7 +60,7 @@ def test_a_stack_file_without_a_platform_says_what_it_must_have(tmp_path: Path, 
 
 
 def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    with pytest.raises(StackError, match=r"no stack 'prd'; there are .*did you mean 'prod'\?"):
+    with pytest.raises(StackError, match=r"^stack must be one of .*'prd'; did you mean 'prod'\?"):
         read("prd")
 
 

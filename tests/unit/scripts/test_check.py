@@ -73,7 +73,7 @@ def test_an_unknown_rule_is_answered_with_those_there_are():
 
 
 def test_nothing_to_check_is_no_pass():
-    with pytest.raises(CommandError, match="must be given"):
+    with pytest.raises(CommandError, match="PATHS: is required"):
         check(None, **options())
 
 

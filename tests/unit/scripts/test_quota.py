@@ -208,9 +208,9 @@ def test_the_table_shows_what_is_short_and_why(twin, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scenario": "drought"}, r"no scenario drought; there are .*quota-short"),
+        ({"scenario": "drought"}, r"^--scenario: must be one of .*quota-short.*, got 'drought'"),
         ({"scenario": SHORT, "against": Against.CLOUD}, "--scenario: must be left out"),
-        ({"stack": "prud"}, "no stack 'prud'"),
+        ({"stack": "prud"}, "^--stack: must be one of .*, got 'prud'"),
     ],
 )
 def test_options_that_do_not_go_are_one_message(twin, options, message):

@@ -88,7 +88,9 @@ def test_a_failed_preview_is_told_by_its_errors_alone():
 
 
 def test_a_stack_that_is_wrong_is_one_message_before_an_engine_starts():
-    with pytest.raises(CommandError, match=r"no stack 'prood'; there are .*did you mean 'prod'"):
+    with pytest.raises(
+        CommandError, match=r"--stack: must be one of .*'prood'; did you mean 'prod'"
+    ):
         render.render("prood")
 
 

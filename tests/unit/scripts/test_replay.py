@@ -55,7 +55,7 @@ def test_a_trace_of_ones_own_is_a_file_of_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere.jsonl", *L4], "trace must be a file or one of .*got 'nowhere.jsonl'"),
+        (["nowhere.jsonl", *L4], "TRACE: must be a file or one of .*got 'nowhere.jsonl'"),
         (["lora", *L4, "--routing", "best"], "--routing: must be one of .*got 'best'"),
         (
             ["lora", *MODEL, "--accelerator", "abacus"],

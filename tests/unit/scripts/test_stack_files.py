@@ -97,7 +97,7 @@ def test_an_address_that_nobody_listens_at_is_a_stack_that_is_not_up(tmp_path: P
 
 
 def test_the_status_of_a_stack_without_a_file_is_one_message(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(CommandError, match=r"^STACK: must be one of .*got 'nosuch'"):
+    with pytest.raises(CommandError, match=r"^--stack: must be one of .*got 'nosuch'"):
         status.status(stack="nosuch")
 
 

@@ -1,0 +1,86 @@
+"""What is wrong with a command line, in the one form of all errors: option, rule, value."""
+
+from enum import Enum
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from typer.exceptions import TyperException
+
+from infra.problems import one_of, suggest
+
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "path": "a path"}
+
+
+def usage_line(error: TyperException) -> str:
+    """Return the line that says what a command line must be.
+
+    Args:
+        error: of the library that reads command lines; it has its own words for each.
+    """
+    found: Any = error
+    if getattr(found, "param", None) is not None:
+        return f"{_named(found.param)}: {_rule(found)}"
+    named: str | None = getattr(found, "option_name", None)
+    command = str(found.ctx.command_path) if getattr(found, "ctx", None) else "gke-inference"
+    if named is not None and hasattr(found, "possibilities"):
+        hint = suggest(named, _options(found)) or f"; `{command} --help` lists them"
+        return f"{named}: is no option of {command}{hint}"
+    if named is not None:
+        takes_none = "not take" in error.message
+        return f"{named}: {'takes no value' if takes_none else 'must have a value, got none'}"
+    return f"{command}: {_plain(error.message)}"
+
+
+def _options(error: Any) -> list[str]:
+    params: list[Any] = error.ctx.command.params if error.ctx else []
+    return [option for param in params for option in param.opts if option.startswith("--")]
+
+
+def _named(param: Any) -> str:
+    """Return what to call a parameter: an option as it is written, an argument in capitals."""
+    words: list[str] = list(param.opts)
+    longest = max(words, key=len)
+    return longest if longest.startswith("-") else str(param.metavar or param.name).upper()
+
+
+def _rule(error: Any) -> str:
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        return _broken(cause.errors(include_url=False)[0], error.param)
+    if error.message:
+        return _plain(error.message)
+    known = _choices(error.param)
+    meaning = f"one of {', '.join(known)}" if known else str(error.param.help or "").rstrip(".")
+    return f"is required ({meaning})" if meaning else "is required"
+
+
+def _broken(details: ErrorDetails, param: Any) -> str:
+    kind, value = details["type"], details["input"]
+    known = _choices(param)
+    if known:
+        return one_of(str(value), known)
+    if kind in _BOUNDS:
+        words, name = _BOUNDS[kind]
+        return f"must be {words} {details.get('ctx', {})[name]:g}, got {value}"
+    wanted = _KINDS.get(kind.partition("_")[0])
+    if wanted is not None:
+        return f"must be {wanted}, got {value!r}"
+    return f"{_plain(details['msg'])}, got {value!r}"
+
+
+def _choices(param: Any) -> list[str]:
+    choices: tuple[Any, ...] = param.type_descriptor.choices or ()
+    return [str(one.value if isinstance(one, Enum) else one) for one in choices]
+
+
+def _plain(message: str) -> str:
+    """Return a sentence of the library as one of ours: no capital, no full stop."""
+    line = " ".join(message.split()).rstrip(".")
+    return line[:1].lower() + line[1:]
