@@ -26,6 +26,8 @@ _language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2"
 _language_grpc: Any = importlib.import_module("pulumi.runtime.proto.language_pb2_grpc")
 _automation: Any = importlib.import_module("pulumi.automation._server")
 _ALIVE_SECONDS = 1.0
+_LARGE = ("pulumi_gcp.compute", "pulumi_gcp.container", "pulumi_kubernetes.core.v1")
+"""What takes longest to load of the SDKs."""
 _metadata: Any = importlib.import_module("importlib.metadata")
 
 
@@ -34,6 +36,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
 
     def __init__(self, engine_address: str) -> None:
         self._engine = engine_address
+        self._loading = threading.Thread(target=_load_sdks, daemon=True, name="sdks")
 
     def About(self, request: Any, context: Any) -> Any:
         """Say which interpreter runs programs."""
@@ -44,7 +47,13 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         return _language_pb2.GetRequiredPluginsResponse()
 
     def GetRequiredPackages(self, request: Any, context: Any) -> Any:
-        """Ask for no packages: the providers are attached."""
+        """Ask for no packages: the providers are attached.
+
+        The engine asks first and then starts policy packs: until they answer there is time to load
+        what the program is going to import.
+        """
+        if self._loading.ident is None:
+            self._loading.start()
         return _language_pb2.GetRequiredPackagesResponse()
 
     def Handshake(self, request: Any, context: Any) -> Any:
@@ -74,7 +83,8 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         request.args[:] = [self._engine]
         os.chdir(request.pwd or entry)
         sys.path.insert(0, str(main.parent))
-        gc.disable()  # loading the SDKs makes a million objects that stay: a second less
+        if self._loading.ident is not None:
+            self._loading.join()  # two threads that import the same may see half a module
 
         def program() -> None:
             runpy.run_path(str(main), run_name="__main__")
@@ -119,8 +129,16 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         yield _language_pb2.RunPluginResponse(exitcode=child.wait())
 
 
+def _load_sdks() -> None:
+    for name in _LARGE:
+        with suppress(ImportError):  # another program's environment has other SDKs
+            module = importlib.import_module(name)
+            getattr(module, "any attribute", None)  # until then it is a name that stands for it
+
+
 def main(arguments: list[str]) -> None:
     """Serve on a free loopback port, which is printed."""
+    gc.disable()  # loading the SDKs makes a million objects that stay: a second less
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     server: Any = grpc.server(futures.ThreadPoolExecutor(8))
     host = LanguageHost(addresses[0] if addresses else "")
