@@ -6,7 +6,6 @@ looks at the resource at all: with 52 policies that was most of what the pack sp
 
 import copy
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from google.protobuf import json_format
@@ -44,16 +43,13 @@ def idle_names(resource_type: str) -> set[str]:
 
 
 class Analyzer(_Service):
-    """The SDK's service with one list of policies for each type.
+    """The SDK's service with one list of policies for each type."""
 
-    Args:
-        seen: takes the inputs of every Kubernetes object by URN, for the rules about the stack.
-        args: what the SDK's service takes.
-    """
+    seen: dict[str, Properties]
+    """Takes the inputs of every Kubernetes object by URN, for the rules about the stack."""
 
-    def __init__(self, seen: dict[str, Properties], *args: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         _Service.__init__(self, *args)
-        self._seen = seen
         self._by_type: dict[str, Any] = {}
 
     def Configure(self, request: Any, context: Any) -> Any:
@@ -71,7 +67,7 @@ class Analyzer(_Service):
         if request.type.startswith("kubernetes:"):
             plain: Any = json_format.MessageToDict(request.properties)
             inputs = deserialize.deserialize_properties(plain)
-            self._seen[request.urn] = unknown_checking_proxy(inputs)
+            self.seen[request.urn] = unknown_checking_proxy(inputs)
         return _Service.Analyze(self._about(request.type), request, context)
 
     def _about(self, resource_type: str) -> Any:
@@ -86,6 +82,11 @@ class Analyzer(_Service):
         return found
 
 
+def analyzer_of(seen: dict[str, Properties]) -> type[Analyzer]:
+    """Return the service of a pack whose rules about the stack look into `seen`."""
+    return type("Analyzer", (Analyzer,), {"seen": seen})
+
+
 def serve_by_type(seen: dict[str, Properties]) -> None:
     """Have the next `PolicyPack` serve with one list of policies for each type.
 
@@ -93,4 +94,4 @@ def serve_by_type(seen: dict[str, Properties]) -> None:
         seen: as of `Analyzer`.
     """
     service: Any = policy
-    service._PolicyAnalyzerServicer = partial(Analyzer, seen)
+    service._PolicyAnalyzerServicer = analyzer_of(seen)

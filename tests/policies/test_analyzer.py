@@ -1,7 +1,6 @@
 """The pack's service answers as the SDK's does, from fewer readings."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pulumi_policy as sdk
@@ -33,7 +32,7 @@ def _service(kind: Any, seen: dict[str, Any]) -> Any:
 
 def _ours(seen: dict[str, Any] | None = None) -> Any:
     seen = {} if seen is None else seen
-    return _service(partial(analyzer.Analyzer, seen), seen)
+    return _service(analyzer.analyzer_of(seen), seen)
 
 
 def _configured(**levels: Any) -> Any:
@@ -87,6 +86,24 @@ def test_a_level_that_is_set_after_a_resource_was_judged_counts_for_the_next():
     service.Configure(_configured(regional_cluster=pb.DISABLED), None)
     after = {each.policyName for each in service.Analyze(request, None).diagnostics}
     assert before - after == {"regional-cluster"}
+
+
+def test_a_stack_is_answered_for_as_by_the_sdk_with_the_service_in_its_place(monkeypatch):
+    monkeypatch.setattr(policy, "_PolicyAnalyzerServicer", _SDK)
+    requests = [_request(*each) for each in _RESOURCES]
+    stack = pb.AnalyzeStackRequest(
+        resources=[
+            pb.AnalyzerResource(
+                type=each.type, name=each.name, urn=each.urn, properties=each.properties
+            )
+            for each in requests
+        ]
+    )
+    expected = _service(_SDK, {}).AnalyzeStack(stack, None)
+    assert expected.diagnostics
+    analyzer.serve_by_type({})
+    assert policy._PolicyAnalyzerServicer is not _SDK
+    assert _service(policy._PolicyAnalyzerServicer, {}).AnalyzeStack(stack, None) == expected
 
 
 def test_inputs_of_objects_are_kept_for_the_rules_about_the_stack():
