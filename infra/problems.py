@@ -6,6 +6,7 @@ field or a word that is nearly right gets the right one beside it.
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -66,7 +67,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
     words = sorted(known)
     longer = [other for other in words if len(word) > 2 and other.startswith(word)]
-    holding = [other for other in words if len(word) > 1 and word in other.split("-")]
+    holding = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
     near = longer or holding or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
     if not near and len(word) > 3:  # a slip in the first part of a long name
         heads = {other[: len(word) + 1]: other for other in reversed(words)}

@@ -1,6 +1,7 @@
 """`gke-inference images`: what a stack runs, pinned, mirrored and built."""
 
 import subprocess
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -8,15 +9,12 @@ import typer
 import yaml
 
 from infra.stack import Platform
-from scripts import images_actions, images_build, images_files, images_lock
+from scripts import images_actions, images_build, images_files, images_list, images_lock
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.images_registry import Registry, RegistryError
-from scripts.tables import Column, Listing, figure, print_table
 from scripts.words import stack_of
 from twin.paths import REPOSITORY
-
-_GIB = 2**30
 
 
 class Action(StrEnum):
@@ -27,6 +25,17 @@ class Action(StrEnum):
     MIRROR = "mirror"
     BUILD = "build"
     LOCK = "lock"
+
+
+_GOES_WITH: Mapping[str, tuple[Action, ...]] = {
+    "--json": (Action.LIST,),
+    "--local": (Action.BUILD,),
+    "--revision": (Action.BUILD, Action.PIN),
+    "--sizes": (Action.LIST,),
+    "--stack": (Action.LIST, Action.PIN, Action.MIRROR, Action.BUILD),
+    "--upgrade": (Action.LOCK,),
+}
+"""The actions that look at an option."""
 
 
 def images(
@@ -52,18 +61,24 @@ def images(
         bool, typer.Option(help="Say what would be done, and change nothing.")
     ] = False,
     upgrade: Annotated[bool, typer.Option(help="lock: the newest versions that fit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="list: all of it as JSON.")] = False,
 ) -> None:
     """List, pin, mirror and build the container images of a stack."""
     chosen = list(only or [])
+    given = {
+        "--stack": stack, "--revision": revision, "--sizes": sizes, "--local": local,
+        "--upgrade": upgrade, "--json": as_json,
+    }  # fmt: skip
+    _check_options(action, given)
     try:
         if action is Action.LOCK:
-            _lock(dry_run=dry_run, upgrade=upgrade)
+            _lock(chosen, dry_run=dry_run, upgrade=upgrade)
         elif action is Action.PIN and stack is None:
             _pin(chosen, dry_run=dry_run)
         elif stack is None:
-            raise CommandError(f"images {action.value}: --stack is required")
+            raise CommandError(f"--stack: is required for images {action.value}")
         elif action is Action.LIST:
-            _list(stack_of(stack), chosen, sizes=sizes)
+            _list(stack_of(stack), chosen, sizes=sizes, as_json=as_json)
         elif action is Action.BUILD:
             _build(stack_of(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
         else:
@@ -75,6 +90,14 @@ def images(
         images_lock.LockError,
     ) as error:
         raise CommandError(str(error)) from None
+
+
+def _check_options(action: Action, given: Mapping[str, object]) -> None:
+    """Refuse an option that an action would not look at."""
+    for option, value in given.items():
+        if value and action not in _GOES_WITH[option]:
+            actions = ", ".join(_GOES_WITH[option])
+            raise CommandError(f"{option}: must be left out for {action.value}: it is of {actions}")
 
 
 def _say(line: str) -> None:
@@ -89,23 +112,14 @@ def _commit() -> str:
     return answer.stdout.strip()
 
 
-def _list(platform: Platform, only: list[str], *, sizes: bool) -> None:
+def _list(platform: Platform, only: list[str], *, sizes: bool, as_json: bool) -> None:
     region = next(iter(platform.regions))
-    registry = Registry()
-    table = Listing(
-        "IMAGE", "RELEASE", "PINNED", *([figure("GIB")] if sizes else []), "TO DO",
-        Column("REFERENCE", spare=1),
-    )  # fmt: skip
-    for row in images_actions.rows(platform, region, only):
-        size: list[str] = []
-        if sizes:
-            try:
-                size = [f"{registry.size_bytes(row.reference) / _GIB:.2f}"]
-            except RegistryError:
-                size = ["?"]
-        pinned = "yes" if row.is_pinned else "no"
-        table.add_row(row.name, row.release, pinned, *size, row.note, row.reference)
-    print_table(table)
+    rows = images_actions.rows(platform, region, only)
+    found = images_list.sizes_of(rows, Registry()) if sizes else None
+    if as_json:
+        print(images_list.as_json(rows, found))
+    else:
+        images_list.print_list(rows, found)
 
 
 def _pin(only: list[str], *, dry_run: bool) -> None:
@@ -149,9 +163,14 @@ def _cloud(project: str) -> Cloud:
     return bootstrap_run.cloud(project)
 
 
-def _lock(*, dry_run: bool, upgrade: bool) -> None:
-    changed = images_lock.refresh(check=dry_run, upgrade=upgrade)
+def _lock(only: list[str], *, dry_run: bool, upgrade: bool) -> None:
+    folders = images_lock.images_with_locks()
+    images_actions.check_names(only, sorted(folders))
+    wanted = {folders[name] for name in only} if only else None
+    changed = images_lock.refresh(check=dry_run, upgrade=upgrade, only=wanted)
     for name in changed:
         _say(f"workloads/images/{name}/requirements.lock")
     if dry_run and changed:
         raise CommandError(f"{len(changed)} locks are out of date: gke-inference images lock")
+    if not changed:
+        _say(f"up to date: {', '.join(sorted(only or folders))}")

@@ -1,11 +1,12 @@
 """What `gke-inference images` does: list, pin, mirror."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from gke_inference.versions import Build, Image, builds, images, lock
 from infra.image_names import needed, replacements, repository_names, repository_url
+from infra.problems import one_of
 from infra.stack import Platform
 from scripts.images_registry import Registry, RegistryError
 
@@ -26,6 +27,11 @@ class Row:
     is_pinned: bool
     release: str
     note: str
+
+    @property
+    def digest(self) -> str | None:
+        """What pins it; None where a tag is all there is."""
+        return self.reference.partition("@")[2] or None
 
 
 def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
@@ -77,11 +83,12 @@ def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[s
     Raises:
         ImagesError: the lock has no image or base that `only` names.
     """
-    _check(only, [name for section in ("bases", "images") for name in lock()[section]])
+    check_names(only, [name for section in ("bases", "images") for name in lock()[section]])
     made: dict[str, tuple[str, str]] = {}
-    for entry, image in unpinned().items():
-        if only and entry.partition(".")[2] not in only:
-            continue
+    wanted = {entry: image for entry, image in unpinned().items() if _is_asked(entry, only)}
+    for line in _left(only, wanted):
+        say(line)
+    for entry, image in wanted.items():
         try:
             digest = registry.digest(image.reference)
         except RegistryError as error:
@@ -90,6 +97,28 @@ def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[s
         made[entry] = (digest, f"registry of {image.repository}, {date.today().isoformat()}")
         say(f"{entry}: {image.reference}@{digest}")
     return made
+
+
+def _is_asked(entry: str, only: Sequence[str]) -> bool:
+    return not only or entry.partition(".")[2] in only
+
+
+def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
+    """Yield what to know of the entries that are not read: those that `only` names, or all."""
+    pinned: list[str] = []
+    for section in ("bases", "images"):
+        for name, body in lock()[section].items():
+            entry = f"{section}.{name}"
+            if entry in wanted or not _is_asked(entry, only):
+                continue
+            if not body["digest"]:
+                yield f"{entry}: is in our own registries alone: images build, then pin --stack"
+            elif only:
+                yield f"{entry}: is pinned already, to {body['digest']}"
+            else:
+                pinned.append(entry)
+    if pinned and not wanted:
+        yield f"nothing to do: {', '.join(pinned)} are pinned"
 
 
 def pin_stack(
@@ -178,10 +207,16 @@ def _urls(platform: Platform) -> dict[str, str]:
 
 def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
     found = needed(platform)
-    _check(only, found)
+    check_names(only, found)
     return [name for name in found if not only or name in only]
 
 
-def _check(only: Sequence[str], known: Sequence[str]) -> None:
-    if unknown := sorted(set(only) - set(known)):
-        raise ImagesError(f"--only must be of {', '.join(known)}, got {', '.join(unknown)}")
+def check_names(only: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse a name that is not known.
+
+    Raises:
+        ImagesError: names those that are, and the nearest.
+    """
+    for name in only:
+        if name not in known:
+            raise ImagesError(f"--only: {one_of(name, known)}")

@@ -18,7 +18,7 @@ from infra.image_names import engines, repository_url
 from infra.names import Names
 from infra.stack import Images, Platform
 from scripts.bootstrap_cloud import Cloud
-from scripts.images_actions import ImagesError
+from scripts.images_actions import ImagesError, check_names
 from twin.paths import REPOSITORY
 
 Say = Callable[[str], None]
@@ -34,8 +34,7 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
     """
     images = _images(platform)
     known = sorted(name for name in engines(platform) if name in builds())
-    if unknown := sorted(set(only) - set(known)):
-        raise ImagesError(f"--only must be of {', '.join(known)}, got {', '.join(unknown)}")
+    check_names(only, known)
     return [
         Target(
             build=builds()[name],

@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,14 +95,29 @@ def locks() -> dict[str, PackageLock]:
     return {name: lock for name, lock in found.items() if lock.wanted.exists()}
 
 
-def refresh(*, check: bool, upgrade: bool = False) -> list[str]:
-    """Resolve every lock; write them, or only say which differ.
+def images_with_locks() -> dict[str, str]:
+    """Return the folders of the images whose packages are locked, by the image's name."""
+    found = locks()
+    return {name: each.folder for name, each in builds().items() if each.folder in found}
+
+
+def refresh(
+    *, check: bool, upgrade: bool = False, only: Collection[str] | None = None
+) -> list[str]:
+    """Resolve locks; write them, or only say which differ.
+
+    Args:
+        check: write nothing.
+        upgrade: to the newest versions that fit.
+        only: folders of the images to look at; None: all.
 
     Raises:
         LockError: the index has not got what is asked for.
     """
     changed: list[str] = []
     for name, lock in locks().items():
+        if only is not None and name not in only:
+            continue
         text = lock.resolve(upgrade=upgrade)
         if lock.locked.exists() and text == lock.locked.read_text():
             continue

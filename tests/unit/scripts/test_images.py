@@ -9,8 +9,10 @@ import pytest
 from gke_inference.versions import images, lock
 from infra.image_names import needed, repository_names
 from infra.load import STACKS, parse, platform_of, read
-from scripts import images_actions, images_build, images_files, images_registry
+from scripts import images as images_command
+from scripts import images_actions, images_build, images_files, images_lock, images_registry
 from scripts.bootstrap_cloud import Cloud
+from scripts.console import CommandError
 from scripts.images_actions import ImagesError
 from scripts.images_registry import Registry, RegistryError, host_of
 
@@ -83,12 +85,12 @@ def test_a_list_is_of_the_images_that_were_asked_for():
     assert [row.name for row in images_actions.rows(stack(), "us-central1", ["vllm_tpu"])] == [
         "vllm_tpu"
     ]
-    with pytest.raises(ImagesError, match=r"--only must be of .*vllm_tpu.*, got nosuch"):
+    with pytest.raises(ImagesError, match=r"--only: must be one of .*vllm_tpu.*, got 'nosuch'"):
         images_actions.rows(stack(), "us-central1", ["nosuch"])
 
 
 def test_a_name_that_the_lock_does_not_know_is_refused_before_any_registry_is_asked():
-    with pytest.raises(ImagesError, match=r"--only must be of python, .*vllm_tpu.*, got nosuch"):
+    with pytest.raises(ImagesError, match=r"--only: must be one of python, .*, got 'nosuch'"):
         images_actions.pin_lock(Known(), ["nosuch"], pytest.fail)
 
 
@@ -160,7 +162,11 @@ def test_a_copy_that_arrives_as_something_else_is_an_error():
     [
         (read("local"), [], "the stack has no `images`"),
         (stack(), ["endpoint_picker"], r"epp:v1\.2\.0 has no digest.*images pin"),
-        (stack(), ["picker"], "--only must be of .*endpoint_picker.*, got picker"),
+        (
+            stack(),
+            ["picker"],
+            "--only: must be one of .*, got 'picker'; did you mean 'endpoint_picker'",
+        ),
     ],
 )
 def test_what_cannot_be_mirrored_is_refused_before_anything_is_copied(platform, only, message):
@@ -274,7 +280,7 @@ def test_a_dry_run_shows_the_whole_build_or_the_command():
     [
         (["vllm_gpu"], True, r"images\.vllm_gpu: .* has no digest.*images pin"),
         (["vllm_tpu"], False, r"no `images\.build`: say --local"),
-        (["sglang_gpu"], False, "--only must be of vllm_gpu, vllm_tpu, got sglang_gpu"),
+        (["sglang_gpu"], False, "--only: must be one of vllm_gpu, vllm_tpu, got 'sglang_gpu'"),
     ],
 )
 def test_what_cannot_be_built_is_refused(only, local, message):
@@ -286,3 +292,78 @@ def test_what_cannot_be_built_is_refused(only, local, message):
 def test_no_two_images_have_one_name_in_a_repository():
     names = list(repository_names().values())
     assert len(set(names)) == len(names)
+
+
+def listed(capsys, *, sizes=False, as_json=False):
+    images_command.images(images_command.Action.LIST, "prod", sizes=sizes, as_json=as_json)
+    return capsys.readouterr().out
+
+
+def test_a_list_as_json_has_every_reference_whole(capsys):
+    rows = json.loads(listed(capsys, as_json=True))
+    assert [row["image"] for row in rows] == needed(read("prod"))
+    pinned = [row for row in rows if row["is_pinned"]]
+    assert pinned
+    assert all(row["reference"].endswith("@" + row["digest"]) for row in pinned)
+    assert all(row["digest"] is None for row in rows if not row["is_pinned"])
+    assert all("size_bytes" not in row for row in rows)
+
+
+def test_a_size_that_is_not_known_is_said_with_the_reason(capsys, monkeypatch):
+    def size(_, reference):
+        if "vllm-openai" in reference:
+            return 2**31
+        raise RegistryError(f"{reference}: fetching manifest {reference}: no such host")
+
+    monkeypatch.setattr(Registry, "size_bytes", size)
+    said = listed(capsys, sizes=True)
+    assert "2.00" in said
+    assert "endpoint_picker" in said.splitlines()[-1]
+    assert said.splitlines()[-1].endswith("vllm_tpu: no such host")
+    rows = {row["image"]: row for row in json.loads(listed(capsys, sizes=True, as_json=True))}
+    assert rows["vllm_gpu"]["size_bytes"] == 2**31
+    assert rows["vllm_tpu"]["size_problem"] == "no such host"
+
+
+def test_what_is_pinned_already_is_said(capsys):
+    images_command.images(images_command.Action.PIN, only=["python"])
+    digest = lock()["bases"]["python"]["digest"]
+    assert capsys.readouterr().out == f"bases.python: is pinned already, to {digest}\n"
+
+
+def test_the_image_that_only_our_registry_has_says_how_it_is_pinned():
+    said = []
+    assert images_actions.pin_lock(Known(), ["diffusion_tpu"], said.append) == {}
+    assert said == [
+        "images.diffusion_tpu: is in our own registries alone: images build, then pin --stack"
+    ]
+
+
+def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
+    resolved = []
+
+    def resolve(self, *, upgrade=False):
+        resolved.append(self.folder.name)
+        return self.locked.read_text()
+
+    monkeypatch.setattr(images_lock.PackageLock, "resolve", resolve)
+    images_command.images(images_command.Action.LOCK, only=["vllm_tpu"])
+    assert resolved == ["vllm-tpu"]
+    assert capsys.readouterr().out == "up to date: vllm_tpu\n"
+    with pytest.raises(CommandError, match=r"^--only: must be one of diffusion_tpu, vllm_tpu, got"):
+        images_command.images(images_command.Action.LOCK, only=["vllm_gpu"])
+
+
+@pytest.mark.parametrize(
+    ("action", "options", "message"),
+    [
+        ("lock", {"stack": "prod"}, "--stack: must be left out for lock: it is of list, pin,"),
+        ("build", {"stack": "prod", "sizes": True}, "--sizes: must be left out for build"),
+        ("pin", {"as_json": True}, "--json: must be left out for pin: it is of list"),
+        ("list", {}, "--stack: is required for images list"),
+        ("list", {"stack": "prod", "only": ["vlm_tpu"]}, r"--only: .*did you mean 'vllm_tpu'\?"),
+    ],
+)
+def test_an_option_that_an_action_would_not_look_at_is_refused(action, options, message):
+    with pytest.raises(CommandError, match=message):
+        images_command.images(images_command.Action(action), **options)

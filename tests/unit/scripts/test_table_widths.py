@@ -16,6 +16,7 @@ from scripts import (
     coldstart,
     cost,
     images,
+    images_list,
     plan_show,
     preflight,
     quota,
@@ -102,7 +103,7 @@ _COMMANDS: dict[str, Callable[[], object]] = {
     "trace": _waterfall,
 }
 _MODULES = (
-    bench_confirm, bench_routing, check, coldstart, cost, images, plan_show, preflight, quota,
+    bench_confirm, bench_routing, check, coldstart, cost, images_list, plan_show, preflight, quota,
     replay, status, trace, unit_costs,
 )  # fmt: skip
 
