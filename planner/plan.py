@@ -62,8 +62,6 @@ class Question:
         """
         if unknown := sorted(set(self.bits) - set(_BITS)):
             raise ValueError(f"bits: must be one of {', '.join(map(str, _BITS))}, got {unknown[0]}")
-        if self.context < 0:
-            raise ValueError(f"context: must be 0 or more, got {self.context}")
         positive = ("rate", "given", "made", "ttft_p95_ms", "tpot_p95_ms")
         for field in positive:
             value = getattr(self, field)
@@ -73,6 +71,11 @@ class Question:
             raise ValueError(f"prefix_share: must be 0 to below 1, got {self.prefix_share}")
         if not 0 < self.utilisation <= 1:
             raise ValueError(f"utilisation: must be above 0 to 1, got {self.utilisation}")
+        if self.context and self.context < self.given + self.made:
+            raise ValueError(
+                f"context: must be at least the {self.given + self.made} tokens of input and "
+                f"output together, or 0, got {self.context}"
+            )
         if 0 < self.model.context < self.given + self.made:
             raise ValueError(
                 f"input and output: must be at most the {self.model.context} tokens of "

@@ -88,7 +88,9 @@ def plan(
     prefix_share: Annotated[float, typer.Option(help="Part of prompts that is common.")] = 0.0,
     ttft_p95: Annotated[float, typer.Option(help="ms to the first token, 95th pct.")] = 1000.0,
     tpot_p95: Annotated[float, typer.Option(help="ms between tokens, 95th percentile.")] = 50.0,
-    context: Annotated[int, typer.Option(help="Longest sequence; 0: 1.5 x the lengths.")] = 0,
+    context: Annotated[
+        int, typer.Option(help="Longest sequence, in tokens; 0: 1.5 x prompt and answer.")
+    ] = 0,
     utilisation: Annotated[float, typer.Option(help="Part of capacity to use at most.")] = 0.7,
     parameters: Annotated[float | None, typer.Option(help="Billions, for a config.json.")] = None,
     region: Annotated[list[str] | None, typer.Option(help="Only these regions.")] = None,
@@ -101,7 +103,9 @@ def plan(
     explain: Annotated[bool, typer.Option(help="The arithmetic of the chosen one.")] = False,
     pick: Annotated[int, typer.Option(min=1, help="Which one to explain or write.")] = 1,
     chart: Annotated[Path | None, typer.Option(help="Draw cost against latency (SVG).")] = None,
-    write: Annotated[str | None, typer.Option(help="Put it into this stack.")] = None,
+    write: Annotated[
+        str | None, typer.Option(help="Put it into this stack, with --context.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name of the model in the stack.")] = None,
     errors: Annotated[bool, typer.Option("--errors", help="How wrong estimates are.")] = False,
     against: Annotated[Path | None, typer.Option(help="--errors: on this CSV's points.")] = None,
@@ -147,6 +151,9 @@ def _question(
     stack: str | None,
 ) -> Question:
     region, provisioning, accelerator = words
+    if 0 < model.context < asked["context"]:
+        most = f"at most the {model.context} tokens of {model.name}"
+        raise CommandError(f"--context: must be {most}, got {asked['context']}")
     try:
         return Question(
             model=model,

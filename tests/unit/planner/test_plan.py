@@ -108,7 +108,8 @@ def test_a_model_that_nothing_holds_is_one_message():
         ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
         ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
         ({"bits": (3,)}, "bits: must be one of 4, 8, 16, 32, got 3"),
-        ({"context": -5}, "context: must be 0 or more"),
+        ({"context": -5}, "context: must be at least the .* or 0, got -5"),
+        ({"context": 10}, "context: must be at least the .* tokens of input and output together"),
         ({"rate": float("inf")}, "rate: must be a number"),
     ],
 )
@@ -183,3 +184,9 @@ def test_the_chart_has_a_mark_for_every_priced_form(tmp_path):
     first = file.read_bytes()
     draw(answer, file)
     assert file.read_bytes() == first
+
+
+def test_without_a_context_half_as_much_again_as_prompt_and_answer_is_planned_for():
+    assert question(given=1000, made=200).longest == 1800
+    assert question(given=1000, made=200, context=1200).longest == 1200
+    assert question(given=100_000, made=20_000).longest == 131_072  # what the model takes

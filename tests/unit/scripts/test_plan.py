@@ -29,7 +29,17 @@ def printed(*arguments: str) -> Any:
     [
         ("--accelerator", "tpu-v6", "must be one of nvidia-a100-40gb, "),
         ("--bits", "7", "must be one of 4, 8, 16, 32, got 7"),
-        ("--context", "-1", "must be 0 or more, got -1"),
+        (
+            "--context",
+            "-1",
+            "must be at least the 1200 tokens of input and output together, or 0, ",
+        ),
+        (
+            "--context",
+            "10",
+            "must be at least the 1200 tokens of input and output together, or 0, ",
+        ),
+        ("--context", "200000", "must be at most the 131072 tokens of llama-3.1-8b, got 200000"),
         ("--input", "0", "must be a number above 0, got 0"),
         ("--output", "-5", "must be a number above 0, got -5"),
         ("--pick", "900", "must be 1 to "),
