@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import typer
 
 from scripts.console import CommandError, console
+from scripts.outputs import check_folder
 from scripts.words import stack_of
 from twin.paths import TwinPaths
 
@@ -169,6 +170,8 @@ def ask(
     out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
 ) -> None:
     """Ask a model of a stack through the gateway; pictures are saved as PNG files."""
+    if image:
+        check_folder("--out", out)
     endpoint = endpoint_of(stack, TwinPaths.default().root.parent)
     task = "image" if image else "generate"
     model = model or _first(stack, task)

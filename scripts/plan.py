@@ -12,9 +12,10 @@ from planner.architectures import Architecture, find, known, of_config
 from planner.chart import draw
 from planner.explain import explain as explained
 from planner.pictures import picture_choices
-from planner.plan import FOR_SERVING, Choice, Question, best_forms
+from planner.plan import FOR_SERVING, Choice, Plan, Question, best_forms
 from planner.plan import plan as ranked
 from scripts.console import CommandError, console
+from scripts.outputs import check_output, write_output
 from scripts.plan_errors import print_errors
 from scripts.plan_show import pictures_as_json, plan_as_json, print_pictures, print_plan
 from scripts.plan_write import write_choice
@@ -118,6 +119,7 @@ def plan(
         raise CommandError("MODEL: is required (a name, or the path of a config.json)")
     if as_json and (explain or chart is not None):
         raise CommandError("--json: must stand without --explain and --chart")
+    check_output("--chart", chart)
     words = _words(region, provisioning, accelerator)
     found = _architecture(model, parameters)
     if found.kind == "diffusion":
@@ -184,9 +186,16 @@ def _show(question: Question, how: _Shown) -> None:
         for line in explained(question, one):
             console.print(f"  {line}", markup=False)
     if how.chart is not None:
-        console.print(f"{draw(answer, how.chart)} forms drawn in {how.chart}")
+        write_output("--chart", how.chart, lambda file: _draw(answer, file))
     if how.write is not None:
         write_choice(how.write, how.name, question, one, answer.choices)
+
+
+def _draw(answer: Plan, file: Path) -> None:
+    try:
+        console.print(f"{draw(answer, file)} forms drawn in {file}", markup=False, soft_wrap=True)
+    except ValueError as error:
+        raise CommandError(option_of(str(error), _OPTIONS)) from None
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:

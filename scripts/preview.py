@@ -12,6 +12,7 @@ import typer
 from scripts.console import CommandError
 from scripts.engine import Engine, check_file
 from scripts.guard import EVENTS, event_log, refuse_losses
+from scripts.outputs import check_output, write_output
 from twin.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
@@ -49,6 +50,7 @@ def preview(
 ) -> None:
     """Preview a stack with the policy pack; changes nothing, fails where data would be lost."""
     check_file(stack)
+    check_output("--comment", comment)
     engine = Engine(TwinPaths.default())
     engine.ensure_stack(stack)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +65,7 @@ def preview(
             sys.stdout.write(answer.stdout)
             sys.stderr.write(answer.stderr)
         if comment is not None:
-            _comment(comment, stack, answer, events)
+            write_output("--comment", comment, lambda file: _comment(file, stack, answer, events))
         if answer.returncode:
             raise CommandError(f"the preview of {stack} failed; see above")
         refuse_losses(stack, events)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console
+from scripts.outputs import check_output, write_output
 from scripts.tables import Column, Listing, figure, print_table
 from twin import clusters
 from twin.gke.traces import spans_file
@@ -118,17 +119,16 @@ def _table(lines: list[Line], room: int) -> Listing:
 
 def trace(
     asked: Annotated[str, typer.Argument(metavar="ID", help="A trace's id or its begin.")] = "last",
-    svg: Annotated[
-        Path | None, typer.Option(help="File to draw the waterfall into, too.", dir_okay=False)
-    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="File to draw the waterfall into, too.")] = None,
 ) -> None:
     """Show where the time of one request went: gateway, picker, engine; on the twin."""
+    check_output("--svg", svg)
     paths = TwinPaths.default()
     lines = waterfall(chosen(read_spans(paths), asked))
     console.print(f"trace {lines[0].span['trace']}")
     print_table(_table(lines, console.width))
     if svg is not None:
-        draw(paths, lines, svg)
+        write_output("--svg", svg, lambda file: draw(paths, lines, file))
         console.print(f"Drawn    {svg}")
 
 

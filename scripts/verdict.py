@@ -1,7 +1,6 @@
 """`gke-inference verdict`: what a change does to each stack, before anything is touched."""
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from concurrent import futures
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, Exit, console
+from scripts.outputs import check_output, write_output
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,
@@ -70,22 +70,6 @@ def _each(stacks: list[str], old: Checkout, new: Checkout) -> Iterator[StackVerd
             cli.stop()
 
 
-def ready(option: str, file: Path | None) -> None:
-    """Make the folder of a file that is written after the run, which takes a minute.
-
-    Raises:
-        CommandError: it cannot be written.
-    """
-    if file is None:
-        return
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{option}: must be a file that can be written: {error}") from error
-    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise CommandError(f"{option}: must be a file that can be written, got {str(file)!r}")
-
-
 def as_json(verdict: Verdict) -> str:
     """Return a verdict as JSON: everything the comment says, and what it leaves out."""
     body: dict[str, Any] = {
@@ -126,6 +110,15 @@ def _print(verdict: Verdict) -> None:
         console.print(f"{name}: no changed file is part of it", markup=False)
 
 
+def _write_comment(found: Verdict, file: Path) -> None:
+    """Write the comment, and a picture of each stack that changes beside it."""
+    file.write_text(comment(found))
+    for one in found.stacks:
+        if one.topology.clusters:
+            picture = file.with_name(f"{file.stem}-{one.stack}.svg")
+            picture.write_text(svg(one.topology, f"What changes in {one.stack}"))
+
+
 def verdict(
     base: Annotated[str, typer.Option(help="Commit, branch or tag to compare with.")] = "main",
     head: Annotated[
@@ -147,17 +140,13 @@ def verdict(
     """
     # ended from outside, it removes what it wrote, as it does when interrupted
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ready("--json", json_file)
-    ready("--markdown", markdown)
+    check_output("--json", json_file)
+    check_output("--markdown", markdown)
     found = judge(head.resolve(), base, stack or [])
     if json_file is not None:
-        json_file.write_text(as_json(found))
+        write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:
-        markdown.write_text(comment(found))
-        for one in found.stacks:
-            if one.topology.clusters:
-                picture = markdown.with_name(f"{markdown.stem}-{one.stack}.svg")
-                picture.write_text(svg(one.topology, f"What changes in {one.stack}"))
+        write_output("--markdown", markdown, lambda file: _write_comment(found, file))
     _print(found)
     if found.blocks:
         raise typer.Exit(Exit.NO)

@@ -185,6 +185,7 @@ def test_the_svg_is_well_formed_and_shows_the_same():
 
 def written(tmp_path, monkeypatch, found):
     monkeypatch.setattr(command, "judge", lambda *_: found)
+    monkeypatch.chdir(tmp_path)
     files = {"json_file": tmp_path / "a" / "v.json", "markdown": tmp_path / "b" / "v.md"}
     command.verdict("main", Path(), None, **files)
     return files
@@ -214,7 +215,7 @@ def test_a_base_that_cannot_be_run_is_one_message(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["json", "markdown"])
-@pytest.mark.parametrize("name", ["folder", "file/v"])
+@pytest.mark.parametrize("name", ["folder", "file/v", "no/v"])
 def test_a_file_that_cannot_be_written_is_one_message_before_anything_runs(
     tmp_path, monkeypatch, option, name
 ):
