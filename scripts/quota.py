@@ -18,7 +18,7 @@ from scripts.console import CommandError, Exit, console
 from scripts.quota_limits import CloudLimits, TwinLimits
 from scripts.scenario_files import scenario_file
 from scripts.tables import Column, Listing, figure, print_table, prose
-from scripts.words import stack_of
+from scripts.words import check_email, stack_of
 from twin.gke import scenario as scenarios
 from twin.paths import TwinPaths
 
@@ -232,6 +232,7 @@ def quota(
     """Put a stack to quotas before anything is created; exit code 1 where one is short."""
     if scenario and against is Against.CLOUD:
         raise CommandError("--scenario: must be left out with --against cloud, it is the twin's")
+    check_email("--email", email)
     platform = stack_of(stack)
     if against is None:
         against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent import futures
 from dataclasses import asdict
@@ -33,11 +34,33 @@ def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
     """Return the stacks to look at: those named, or all of both sides.
 
     Raises:
-        CommandError: a name that neither side has.
+        CommandError: a name that neither side has, or no side has any.
     """
     known = sorted({*base.stacks(), *head.stacks()})
+    if not known:
+        raise CommandError(f"--head: must have stacks/Pulumi.NAME.yaml, got none in {head.root}")
     check_words("--stack", names, known)
     return list(dict.fromkeys(names)) or known
+
+
+def checked_head(head: Path) -> Path:
+    """Return a checkout as a whole path.
+
+    Raises:
+        CommandError: it is no folder, or none of a repository.
+    """
+    wanted = f"--head: must be a checkout of git, got {str(head)!r}"
+    if not head.is_dir():
+        raise CommandError(f"{wanted}: there is no such folder")
+    argv = ["git", "-C", str(head), "rev-parse", "--git-dir"]
+    try:
+        answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise CommandError("git: must be on PATH, it reads the base's files") from None
+    if answer.returncode:
+        said = answer.stderr.strip().removeprefix("fatal: ").splitlines() or ["git refuses"]
+        raise CommandError(f"{wanted}: {said[0]}")
+    return head.resolve()
 
 
 def judge(head: Path, base: str, names: list[str]) -> Verdict:
@@ -46,6 +69,7 @@ def judge(head: Path, base: str, names: list[str]) -> Verdict:
     Raises:
         CommandError: no such commit or stack.
     """
+    head = checked_head(head)
     commit = base_commit(head, base)
     files = changed_files(head, commit)
     new = head_checkout(head)
@@ -142,7 +166,7 @@ def verdict(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_output("--json", json_file)
     check_output("--markdown", markdown)
-    found = judge(head.resolve(), base, stack or [])
+    found = judge(head, base, stack or [])
     if json_file is not None:
         write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:

@@ -9,9 +9,10 @@ from gke_inference.accelerators import accelerator_names, regions_of
 from infra.load import read, stack_names
 from infra.problems import StackError, one_of
 from infra.stack import Platform
-from infra.stack.fields import RegionName
+from infra.stack.fields import EmailAddress, RegionName
 from scripts.console import CommandError
 
+_EMAIL: TypeAdapter[str] = TypeAdapter(EmailAddress)
 _REGION: TypeAdapter[str] = TypeAdapter(RegionName)
 
 
@@ -80,6 +81,21 @@ def check_region(option: str, given: str) -> str:
         return _REGION.validate_python(given)
     except ValidationError:
         raise CommandError(f"{option}: must be a region such as us-east5, got {given!r}") from None
+
+
+def check_email(option: str, given: str | None) -> str | None:
+    """Return an address of a person or a group, or None where it was left out.
+
+    Raises:
+        CommandError: it has not the form of one.
+    """
+    if given is None:
+        return None
+    try:
+        return _EMAIL.validate_python(given)
+    except ValidationError:
+        wanted = "an address such as ops@example.com"
+        raise CommandError(f"{option}: must be {wanted}, got {given!r}") from None
 
 
 def regions() -> list[str]:

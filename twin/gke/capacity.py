@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from twin.file_problems import lines_of, read_yaml
 from twin.gke.machines import Machine
 from twin.gke.nodes import Provisioning
 from twin.gke.quota import QuotaKind, QuotaLine, is_accelerator
@@ -82,13 +83,16 @@ class World(_Strict):
         """Read a file; none means plenty of everything.
 
         Raises:
-            ValueError: the file does not describe a world; the message names the field.
+            ValueError: the file does not describe a world; a line for each field that is wrong.
         """
         try:
-            text = file.read_text()
+            document = read_yaml(file)
         except FileNotFoundError:
             return cls()
-        return cls.model_validate(yaml.safe_load(text) or {})
+        try:
+            return cls.model_validate({} if document is None else document)
+        except ValidationError as error:
+            raise ValueError(lines_of(file.name, error, document)) from None
 
     def save(self, file: Path) -> None:
         """Write the file in one step, so that no reader sees half of it."""

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from twin.events import Events
+from twin.file_problems import lines_of, read_yaml
 from twin.gke.capacity import StockLine, World
 from twin.gke.quota import QuotaLine
 from twin.paths import TwinPaths
@@ -106,16 +106,16 @@ def load(file: Path) -> Scenario:
         ScenarioError: the file is missing or wrong.
     """
     try:
-        return Scenario.model_validate(yaml.safe_load(file.read_text()))
+        document = read_yaml(file)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ScenarioError(f"{file}: cannot be read: {reason}") from error
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{file.name}: {error}") from error
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    try:
+        return Scenario.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ScenarioError(f"{file.name}: {field}: {first['msg']}") from error
+        raise ScenarioError(lines_of(file.name, error, document)) from None
 
 
 def names() -> list[str]:

@@ -92,8 +92,11 @@ def test_a_step_that_waits_in_vain_ends_the_scenario(tmp_path):
 @pytest.mark.parametrize(
     ("content", "field"),
     [
-        ({"steps": [{"title": "t"}]}, "steps.0"),
-        ({"steps": [{"title": "t", "after": -1}]}, "steps.0.after"),
+        ({"steps": [{"title": "t"}]}, r"steps\[0\]"),
+        (
+            {"steps": [{"title": "t", "after": -1}]},
+            r"steps\[0\]\.after: must be at least 0, got -1",
+        ),
         ({"start": {"stocks": []}}, "start.stocks"),
         (
             {

@@ -334,3 +334,17 @@ def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
         "PREEMPTIBLE_NVIDIA_L4_GPUS",
         "GPUS_ALL_REGIONS",
     }
+
+
+@pytest.mark.parametrize("email", ["", "ops", "ops@example", "ops @example.com", "a@b@c.de"])
+def test_a_contact_that_is_no_address_is_refused_before_anything_is_asked(monkeypatch, email):
+    monkeypatch.setattr(module, "stack_of", lambda _: pytest.fail("it went on"))
+    with pytest.raises(CommandError, match=r"^--email: must be an address such as .*, got"):
+        quota("local", email=email)
+
+
+def test_a_wrong_world_of_the_twin_is_one_line(twin):
+    twin.root.mkdir(parents=True)
+    twin.capacity_file.write_text("stock: [{zone: a, accelerator: b, chips: many}]")
+    with pytest.raises(CommandError, match=r"^capacity\.yaml: stock\[0\]\.chips: .*'many'$"):
+        quota("local", against=Against.TWIN)

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from scripts.console import CommandError
-from scripts.verdict import chosen
+from scripts.verdict import chosen, judge
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,
@@ -114,6 +114,23 @@ def test_stacks_of_both_sides_are_looked_at_and_another_is_refused(repository):
     assert chosen(["dev", "dev"], gone, side) == ["dev"]
     with pytest.raises(CommandError, match="--stack: must be one of dev, got 'prod'"):
         chosen(["prod"], gone, side)
+
+
+def test_a_head_that_is_no_checkout_is_one_line_with_the_option_and_the_path(tmp_path):
+    for head, reason in (
+        (tmp_path / "nowhere", "there is no such folder"),
+        (tmp_path, "not a git repository"),
+    ):
+        with pytest.raises(CommandError, match=r"^--head: must be a checkout of git") as error:
+            judge(head, "main", [])
+        assert f"{str(head)!r}: {reason}" in str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_a_checkout_without_stacks_is_refused_rather_than_found_safe(tmp_path):
+    side = head_checkout(tmp_path)
+    with pytest.raises(CommandError, match="--head: must have stacks/"):
+        chosen([], side, side)
 
 
 def test_a_stack_file_needs_no_key_afterwards_and_a_secret_written_anew_still_differs():

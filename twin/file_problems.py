@@ -1,0 +1,89 @@
+"""What is wrong with a file that somebody edited: a line for each field, with rule and value."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+_SHOULD = "Input should be "
+_MAPPING = "a mapping of fields"
+_WORDS = {
+    "a valid boolean": "true or false",
+    "a valid integer": "a whole number",
+    "a valid string": "text",
+    "a valid tuple": "a list",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "a valid ": "a ",
+}
+"""The validator's words, and those of a message."""
+
+
+def read_yaml(file: Path) -> Any:
+    """Return what a YAML file says.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no YAML; one line, with the name of the file.
+    """
+    try:
+        return yaml.safe_load(file.read_text())
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
+
+
+def lines_of(file: str, error: ValidationError, document: Any) -> str:
+    """Return `FILE: FIELD: must be …, got …`, a line for each field.
+
+    Args:
+        file: its name.
+        error: what the validator says; of a field that may be of several kinds, it says each.
+        document: what the file says.
+    """
+    by_field: dict[str, list[ErrorDetails]] = {}
+    for details in error.errors(include_url=False):
+        by_field.setdefault(_field(details, document), []).append(details)
+    return "\n".join(
+        f"{file}: {field + ': ' if field else ''}{_rule(found)}"
+        for field, found in by_field.items()
+    )
+
+
+def _field(details: ErrorDetails, document: Any) -> str:
+    """Return the path of a field, without the validator's names of kinds."""
+    path, here = "", document
+    for part in details["loc"]:
+        if isinstance(part, int) and isinstance(here, list) and part < len(here):  # pyright: ignore[reportUnknownArgumentType]
+            path, here = f"{path}[{part}]", here[part]  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(here, dict) and (part in here or details["type"] == "missing"):
+            path += f".{part}" if path else str(part)
+            here = here.get(part)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return path
+
+
+def _rule(found: list[ErrorDetails]) -> str:
+    first = found[0]
+    value: Any = first["input"]
+    if first["type"] == "missing":
+        return "is required"
+    if first["type"] == "extra_forbidden":
+        return "is no field here"
+    wanted = list(dict.fromkeys(_wanted(found)))
+    if not wanted:
+        return first["msg"].removeprefix("Value error, ")
+    shown = "a list" if isinstance(value, list) else repr(value)
+    return f"must be {' or '.join(wanted)}, got {shown}"
+
+
+def _wanted(found: list[ErrorDetails]) -> Iterator[str]:
+    for details in found:
+        if details["type"].startswith(("model_", "dict_", "dataclass_")):
+            yield _MAPPING
+        elif details["msg"].startswith(_SHOULD):
+            words = details["msg"].removeprefix(_SHOULD).partition(", unable")[0]
+            for theirs, ours in _WORDS.items():
+                words = words.replace(theirs, ours)
+            yield words
