@@ -10,7 +10,7 @@ import pulumi
 import yaml
 from pydantic import ValidationError
 
-from infra.problems import Problem, StackError, join, one_of, problems_of
+from infra.problems import Problem, StackError, join, one_of, problems_of, unread
 from infra.rules import check
 from infra.stack import Platform
 from infra.stack.receivers import SECRET_KINDS, secret_key
@@ -68,7 +68,7 @@ def parse(text: str) -> Platform:
 
 def stack_names(folder: Path = STACKS) -> list[str]:
     """Return the stacks that have a file, in the order of their names."""
-    files = (file.name for file in folder.glob("Pulumi.*.yaml"))
+    files = (file.name for file in folder.glob("Pulumi.*.yaml") if file.exists())
     return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in files)
 
 
@@ -93,8 +93,7 @@ def platform_of(path: Path) -> Any:
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
         raise StackError([Problem("stack", one_of(name, stack_names(path.parent)))]) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StackError([Problem(path.name, f"cannot be read: {reason}")]) from None
+        raise StackError([Problem(path.name, f"cannot be read: {unread(error)}")]) from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise StackError([Problem(path.name, f"is not YAML: {_one_line(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -63,6 +63,13 @@ def join(*parts: str | int) -> str:
     return path
 
 
+def unread(error: Exception) -> str:
+    """Return why a file cannot be read, without number and path: whoever says it names the file."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    line = " ".join(reason.split())
+    return line[:1].lower() + line[1:]
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
     words = sorted(known)

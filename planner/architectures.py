@@ -150,7 +150,9 @@ def of_config(file: Path, parameters_billion: float | None = None) -> Architectu
 def _config(file: Path) -> dict[str, Any]:
     try:
         found: Any = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
+    except ValueError as error:
         raise ValueError(f"{file}: must be a model's config.json: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{file}: must be a model's config.json, which is an object")

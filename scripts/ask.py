@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from scripts.words import stack_of
 from twin.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60
+_SIZE = re.compile("auto|[1-9][0-9]*x[1-9][0-9]*")
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def ask(
     ] = "",
     image: Annotated[bool, typer.Option("--image", help="Have pictures drawn.")] = False,
     stack: Annotated[str, typer.Option(help="Environment that is up on the twin.")] = "local",
-    count: Annotated[int, typer.Option("--count", "-n", help="Pictures to draw.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Pictures to draw.")] = 1,
     size: Annotated[str, typer.Option(help="Of a picture, such as 1024x1024.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Of the first picture.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
@@ -172,6 +174,8 @@ def ask(
     """Ask a model of a stack through the gateway; pictures are saved as PNG files."""
     if image:
         check_folder("--out", out)
+        if not _SIZE.fullmatch(size):
+            raise CommandError(f"--size: must be such as 1024x1024 or auto, got {size!r}")
     endpoint = endpoint_of(stack, TwinPaths.default().root.parent)
     task = "image" if image else "generate"
     model = model or _first(stack, task)

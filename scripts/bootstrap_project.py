@@ -113,7 +113,7 @@ class Ci:
         match = re.fullmatch(r"(github|gitlab):([\w.-]+(?:/[\w.-]+)+)(?:@([\w./-]+))?", text)
         if match is None:
             raise SettingsError(
-                f"--ci must be github:OWNER/REPO or gitlab:GROUP/PROJECT, got {text!r}"
+                f"--ci: must be github:OWNER/REPO or gitlab:GROUP/PROJECT, got {text!r}"
             )
         issuer, repository, branch = match.groups()
         return cls(_ISSUERS[issuer], repository, branch or "main")

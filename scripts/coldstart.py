@@ -10,7 +10,7 @@ from infra.costing import Start, starts
 from planner.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
 from scripts.tables import Listing, figure, print_table
-from scripts.words import stack_of
+from scripts.words import check_positive, stack_of
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
@@ -52,6 +52,10 @@ def coldstart(
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show how long models take to start, and the lead and spare replicas that follow."""
+    check_positive("--doubling", doubling)
+    if is_checked and as_json:
+        print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
+        return
     if is_checked:
         for each in checked():
             console.print(

@@ -70,6 +70,8 @@ def images(
         "--upgrade": upgrade, "--json": as_json,
     }  # fmt: skip
     _check_options(action, given)
+    if revision == "":
+        raise CommandError("--revision: must be a commit, got ''")
     try:
         if action is Action.LOCK:
             _lock(chosen, dry_run=dry_run, upgrade=upgrade)

@@ -1,6 +1,7 @@
 """`gke-inference logs`: the requests that the twin's gateways logged; no line has a prompt."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from scripts.console import console
+from scripts.console import CommandError, console
 from twin import clusters
 from twin.paths import TwinPaths
 
 _LOOK_SECONDS = 0.5
+_STATUS = re.compile("[1-5]([0-9][0-9]|xx)")
 Entry = dict[str, Any]
 
 
@@ -69,7 +71,11 @@ def logs(
     as_json: Annotated[bool, typer.Option("--json", help="Lines as they were written.")] = False,
 ) -> None:
     """Show the requests that went through the twin's gateways."""
+    if status and not _STATUS.fullmatch(status):
+        raise CommandError(f"--status: must be a code such as 503 or 5xx, got {status!r}")
     paths = TwinPaths.default()
+    if not clusters.folders(paths):
+        raise CommandError("the twin has no cluster, so no gateway: start it with make up")
     files: dict[Path, int] = {}
     while True:
         for folder in clusters.folders(paths):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.accelerators import accelerator_names
+from infra.load import stack_names
 from infra.problems import suggest
 from planner.architectures import Architecture, find, known, of_config
 from planner.chart import draw
@@ -19,7 +20,7 @@ from scripts.outputs import check_output, write_output
 from scripts.plan_errors import print_errors
 from scripts.plan_show import pictures_as_json, plan_as_json, print_pictures, print_plan
 from scripts.plan_write import write_choice
-from scripts.words import check_words, option_of, regions, stack_of
+from scripts.words import check_one, check_positive, check_words, option_of, regions, stack_of
 
 _ROWS = 12
 _OPTIONS = {
@@ -48,6 +49,8 @@ def _architecture(name: str, parameters: float | None) -> Architecture:
             return of_config(path / "config.json" if path.is_dir() else path, parameters)
         except ValueError as error:
             raise CommandError(str(error)) from None
+    if parameters is not None:
+        raise CommandError("--parameters: goes with the path of a config.json as MODEL")
     found = find(name)
     if found is None:
         names = ", ".join(sorted(model.name for model in known()))
@@ -119,6 +122,12 @@ def plan(
         raise CommandError("MODEL: is required (a name, or the path of a config.json)")
     if as_json and (explain or chart is not None):
         raise CommandError("--json: must stand without --explain and --chart")
+    if parameters is not None:
+        check_positive("--parameters", parameters)
+    if name is not None and write is None:
+        raise CommandError("--name: goes with --write: it is the model's name in the stack")
+    if write is not None:
+        check_one("--write", write, stack_names())
     check_output("--chart", chart)
     words = _words(region, provisioning, accelerator)
     found = _architecture(model, parameters)

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+from infra.problems import unread
 from planner.errors import LEFT_OUT, Group, contests, families, left_out, of_new
 from planner.points import Point, points_of
 from scripts.console import CommandError, console
@@ -19,7 +20,9 @@ def _points(file: Path) -> list[Point]:
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             found = points_of(list(csv.DictReader(stream)))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(f"--against: {file} cannot be read: {unread(error)}") from None
+    except ValueError as error:
         raise CommandError(f"{file}: must be a table of points: {error}") from None
     except KeyError as error:
         raise CommandError(f"{file}: must have a column {error.args[0]}") from None

@@ -1,6 +1,8 @@
 """`gke-inference replay`: what a fleet would make of a trace, computed without a cluster."""
 
+import contextlib
 import errno
+import io
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.accelerators import accelerator_names
-from infra.problems import suggest
+from infra.problems import suggest, unread
 from planner.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
 from scripts.tables import Listing, figure, print_table
@@ -62,6 +64,10 @@ def replay(
     """Compute what replicas make of a trace, faster than the clock: how many does it take?"""
     check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))
     check_one("--accelerator", accelerator, accelerator_names())
+    if chips & (chips - 1):
+        raise CommandError(f"--chips: must be as many as a machine has: 1, 2, 4 …, got {chips}")
+    if not model:
+        raise CommandError("--model: must be a name, got ''")
     for each in rate or ():
         check_positive("--rate", each)
     check_positive("--ttft-ms", ttft_ms)
@@ -105,9 +111,8 @@ def _requests(
     try:
         found = read_trace(Path(trace).read_text())
     except OSError as error:
-        if "/" in trace or error.errno != errno.ENOENT:
-            reason = (error.strerror or str(error)).lower()
-            raise CommandError(f"TRACE: {trace} cannot be read: {reason}") from None
+        if "/" in trace or (trace and error.errno != errno.ENOENT):
+            raise CommandError(f"TRACE: {trace} cannot be read: {unread(error)}") from None
         names = ", ".join(workloads())
         hint = suggest(trace, workloads())
         raise CommandError(
@@ -135,10 +140,16 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
     environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
     spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
     arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]
+    said = io.StringIO()
     try:
-        return deploy(parse(arguments), environment)
+        with contextlib.redirect_stderr(said):
+            return deploy(parse(arguments), environment)
+    except SystemExit as error:  # the engine's own reader of flags, which prints its usage, too
+        last = [*said.getvalue().splitlines(), str(error.code)][-2 if said.getvalue() else -1]
+        raise CommandError(f"--flag: {last.removeprefix('vllm serve: error: ')}") from None
     except (EngineError, ValueError) as error:
-        raise CommandError(f"the engine does not start: {error}") from error
+        reason = str(error).removeprefix("ValueError: ")
+        raise CommandError(f"the engine does not start: {reason}") from error
 
 
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:

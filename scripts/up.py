@@ -18,7 +18,7 @@ from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
-from scripts.words import stack_of
+from scripts.words import check_one, check_positive, stack_of
 from twin import daemon
 from twin.gke.agent.real_engine import ask_for
 from twin.paths import TwinPaths
@@ -68,6 +68,9 @@ def up(
     begun = time.monotonic()
     paths = TwinPaths.default()
     check_file(stack)
+    check_positive("--speed", speed)
+    if real_engine:
+        check_one("--real-engine", real_engine, stack_of(stack).models)
     if not over_quota:
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)

@@ -1,6 +1,6 @@
 """What is wrong with a file that somebody edited: a line for each field, with rule and value."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def lines_of(file: str, error: ValidationError, document: Any) -> str:
     for details in error.errors(include_url=False):
         by_field.setdefault(_field(details, document), []).append(details)
     return "\n".join(
-        f"{file}: {field + ': ' if field else ''}{_rule(found)}"
+        f"{file}: {field + ': ' if field else ''}{rule_of(found)}"
         for field, found in by_field.items()
     )
 
@@ -64,7 +64,12 @@ def _field(details: ErrorDetails, document: Any) -> str:
     return path
 
 
-def _rule(found: list[ErrorDetails]) -> str:
+def rule_of(found: Sequence[ErrorDetails]) -> str:
+    """Return what a field must be, and what it is.
+
+    Args:
+        found: what the validator says of it: more than one where it may be of several kinds.
+    """
     first = found[0]
     value: Any = first["input"]
     if first["type"] == "missing":
@@ -78,7 +83,7 @@ def _rule(found: list[ErrorDetails]) -> str:
     return f"must be {' or '.join(wanted)}, got {shown}"
 
 
-def _wanted(found: list[ErrorDetails]) -> Iterator[str]:
+def _wanted(found: Sequence[ErrorDetails]) -> Iterator[str]:
     for details in found:
         if details["type"].startswith(("model_", "dict_", "dataclass_")):
             yield _MAPPING

@@ -109,7 +109,7 @@ def load(file: Path) -> Scenario:
         document = read_yaml(file)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ScenarioError(f"{file}: cannot be read: {reason}") from error
+        raise ScenarioError(f"{file}: cannot be read: {reason}") from None
     except ValueError as error:
         raise ScenarioError(str(error)) from None
     try:

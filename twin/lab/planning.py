@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from twin.engines.vllm.replay import Cluster, Replay, TraceRequest
 from twin.engines.vllm.replay import Outcome as Replayed
 from twin.engines.vllm.settings import Deployment
+from twin.file_problems import rule_of
 from twin.lab.modelled_picker import ModelledPicker
 from twin.traffic import Ask, Outcome, Record, Report, Trace
 
@@ -115,7 +116,7 @@ def read_trace(text: str) -> list[TraceRequest]:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"])) or "the line"
-            raise ValueError(f"line {number}: {field}: {first['msg']}") from error
+            raise ValueError(f"line {number}: {field}: {rule_of([first])}") from error
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
     if not found:

@@ -248,7 +248,7 @@ def test_an_api_that_is_new_is_waited_for(google: FakeGoogle) -> None:
 
 @pytest.mark.parametrize("text", ["acme/inference", "bitbucket:a/b", "github:acme", "github:a/b@"])
 def test_a_repository_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match="--ci must be github:OWNER/REPO"):
+    with pytest.raises(SettingsError, match=r"^--ci: must be github:OWNER/REPO"):
         Ci.parse(text)
 
 

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from scripts.console import CommandError
 from scripts.main import build_app
+from twin.paths import REPOSITORY
 
 MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
 L4 = [*MODEL, "--accelerator", "nvidia-l4"]
@@ -63,6 +64,11 @@ def test_a_trace_of_ones_own_is_a_file_of_json_lines(tmp_path):
         ),
         (["lora", *L4, "--rate", "0"], "--rate: must be a number above 0, got 0"),
         (["mixed_lengths", *L4, "--flag=--max-model-len=9000000"], "the engine does not start"),
+        (["mixed_lengths", *L4, "--flag=--nope"], "^--flag: unrecognized arguments: --nope$"),
+        (["mixed_lengths", *L4, "--chips", "3"], "^--chips: must be as many as a machine has"),
+        (["mixed_lengths", "--model", "", *L4[2:]], "^--model: must be a name"),
+        ([str(REPOSITORY), *L4], "^TRACE: .* cannot be read: is a directory"),
+        (["", *L4], "^TRACE: must be a file or one of .*, got ''"),
     ],
 )
 def test_what_cannot_be_replayed_is_one_message(arguments, message):
@@ -74,7 +80,7 @@ def test_what_cannot_be_replayed_is_one_message(arguments, message):
     ("line", "message"),
     [
         ("", "a trace must have a request"),
-        ("{}", "line 1: arrival: Field required"),
+        ("{}", "line 1: arrival: is required"),
         ('{"arrival": 0, "prompt_tokens": 0, "output_tokens": 1}', "line 1: prompt_tokens and"),
         ('{"arrival": 0, "prompt": 1, "prompt_tokens": 1, "output_tokens": 1}', "line 1: prompt:"),
         ("[", "line 1: the line:"),

@@ -1,0 +1,81 @@
+"""What a new user gets wrong is one line before anything is started or printed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.load import read, stack_names
+from infra.problems import StackError
+from scripts import ask, coldstart, images, logs, plan, up
+from scripts.console import CommandError
+from twin.gke.agent import real_engine
+
+
+@pytest.fixture(autouse=True)
+def _nothing_starts(monkeypatch, tmp_path):
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "twin"))
+    monkeypatch.setattr(up, "Engine", lambda *_: pytest.fail("the engine was started"))
+    monkeypatch.setattr(plan, "ranked", lambda *_: pytest.fail("it planned"))
+    monkeypatch.setattr(real_engine, "ask_for", lambda *_: pytest.fail("an engine was asked for"))
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            lambda: up.up("local", real_engine="nope"),
+            "--real-engine: must be one of .*, got 'nope'",
+        ),
+        (lambda: up.up("local", speed=0), "--speed: must be a number above 0, got 0"),
+        (lambda: logs.logs(status="abc"), "--status: must be a code such as 503 or 5xx, got 'abc'"),
+        (logs.logs, "the twin has no cluster, so no gateway: start it with make up"),
+        (lambda: ask.ask("a cat", image=True, size="big"), "--size: must be such as 1024x1024 or"),
+        (
+            lambda: coldstart.coldstart(doubling=float("inf")),
+            "--doubling: must be a number above 0",
+        ),
+        (lambda: images.images(images.Action.BUILD, "prod", revision=""), "--revision: must be a"),
+        (lambda: plan.plan("llama-3.1-8b", parameters=8), "--parameters: goes with the path of a"),
+        (lambda: plan.plan("llama-3.1-8b", parameters=-1), "--parameters: must be a number above"),
+        (lambda: plan.plan("llama-3.1-8b", name="x"), "--name: goes with --write"),
+        (
+            lambda: plan.plan("llama-3.1-8b", write="prd"),
+            "--write: must be one of .*, got 'prd'; did",
+        ),
+        (
+            lambda: plan.plan("/none/config.json"),
+            r"/none/config\.json: cannot be read: no such file",
+        ),
+        (
+            lambda: plan.plan(against=Path("/none.csv")),
+            r"--against: /none\.csv cannot be read: no such",
+        ),
+    ],
+)
+def test_it_is_one_line(run, message) -> None:
+    with pytest.raises(CommandError, match=f"^{message}") as error:
+        run()
+    assert "\n" not in str(error.value)
+    assert "Errno" not in str(error.value)
+
+
+def test_a_stack_file_that_is_a_folder_is_one_line(tmp_path) -> None:
+    (tmp_path / "Pulumi.dir.yaml").mkdir()
+    with pytest.raises(StackError, match=r"^Pulumi\.dir\.yaml cannot be read: is a directory$"):
+        read("dir", tmp_path)
+
+
+def test_a_link_to_nowhere_is_no_stack(tmp_path) -> None:
+    (tmp_path / "Pulumi.gone.yaml").symlink_to("/nowhere")
+    (tmp_path / "Pulumi.here.yaml").write_text("")
+    assert stack_names(tmp_path) == ["here"]
+    with pytest.raises(StackError, match=r"^stack must be one of here, got 'gone'$"):
+        read("gone", tmp_path)
+
+
+def test_the_published_times_are_json_too(capsys) -> None:
+    coldstart.coldstart(is_checked=True, as_json=True)
+    rows = json.loads(capsys.readouterr().out)
+    assert rows
+    assert {"what", "published", "reckoned", "error"} <= set(rows[0])
