@@ -217,13 +217,17 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
 def bench(
     subject: Annotated[list[Subject] | None, typer.Argument(help="Default: all.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
-    quick: Annotated[bool, typer.Option(help="routing: one seed, short stages.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="routing: one seed, short stages.")
+    ] = False,
     workload: Annotated[list[str] | None, typer.Option(help="routing: only these.")] = None,
     policy: Annotated[list[str] | None, typer.Option(help="routing: only these.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="routing: runs at a time.")] = 2,
-    pictures: Annotated[bool, typer.Option(help="routing: draw docs/images.")] = False,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="routing: draw docs/images.")
+    ] = False,
 ) -> None:
-    """Measure and write build/bench/SUBJECT.json; status 1 where a bound does not hold."""
+    """Measure and write build/bench/SUBJECT.json; exit code 1 where a bound does not hold."""
     holds, failed = True, list[str]()
     for one in subject or list(Subject):
         console.print(f"[bold]{one.value}[/bold]")

@@ -86,9 +86,11 @@ def check(
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be repeated.")] = None,
     list_rules: Annotated[bool, typer.Option("--list", help="List the rules.")] = False,
     unknown: Annotated[
-        bool, typer.Option(help="List every object about which a rule cannot decide.")
+        bool, typer.Option("--unknown", help="List every object about which a rule cannot decide.")
     ] = False,
-    strict: Annotated[bool, typer.Option(help="Fail where a rule cannot decide, too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a rule cannot decide, too.")
+    ] = False,
 ) -> None:
     """Check that rendered objects agree with each other; exit code 1 where they do not."""
     if list_rules:

@@ -183,7 +183,9 @@ def cost(
     utilisation: Annotated[
         float, typer.Option(help="Part of a replica's most that is used.")
     ] = DEFAULT_TRAFFIC.utilisation,
-    now: Annotated[bool, typer.Option(help="Also what runs on the twin at this moment.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Also what runs on the twin at this moment.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show what the models of a stack cost an hour, a month, a million tokens, 1,000 pictures."""

@@ -88,9 +88,9 @@ def stale_pages(root: Path = REPOSITORY) -> list[str]:
 
 
 def docs(
-    check: Annotated[bool, typer.Option(help="Change nothing; exit code 2 if a page is stale.")] = (
-        False
-    ),
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit code 2 if a page is stale.")
+    ] = (False),
 ) -> None:
     """Write the pages that are made from code and data."""
     stale = stale_pages()

@@ -18,7 +18,8 @@ from twin.paths import TwinPaths
 
 def down(
     force: Annotated[
-        bool, typer.Option(help="Throw the twin away without destroying its stacks first.")
+        bool,
+        typer.Option("--force", help="Throw the twin away without destroying its stacks first."),
     ] = False,
 ) -> None:
     """Destroy every stack of the twin, sweep, end its processes and remove its files."""

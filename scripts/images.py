@@ -55,12 +55,18 @@ def images(
     revision: Annotated[
         str | None, typer.Option(help="build, pin: commit of our images. Default: the checkout's.")
     ] = None,
-    sizes: Annotated[bool, typer.Option(help="list: ask registries what a node pulls.")] = False,
-    local: Annotated[bool, typer.Option(help="build: with Docker on this machine.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option(help="Say what would be done, and change nothing.")
+    sizes: Annotated[
+        bool, typer.Option("--sizes", help="list: ask registries what a node pulls.")
     ] = False,
-    upgrade: Annotated[bool, typer.Option(help="lock: the newest versions that fit.")] = False,
+    local: Annotated[
+        bool, typer.Option("--local", help="build: with Docker on this machine.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+    ] = False,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="lock: the newest versions that fit.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="list: all of it as JSON.")] = False,
 ) -> None:
     """List, pin, mirror and build the container images of a stack."""

@@ -67,7 +67,7 @@ def logs(
     model: Annotated[str, typer.Option(help="Only requests for this model.")] = "",
     status: Annotated[str, typer.Option(help="Only this code, such as 503 or 5xx.")] = "",
     trace: Annotated[str, typer.Option(help="Only the trace whose id begins so.")] = "",
-    follow: Annotated[bool, typer.Option(help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Lines as they were written.")] = False,
 ) -> None:
     """Show the requests that went through the twin's gateways."""

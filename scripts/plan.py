@@ -104,7 +104,9 @@ def plan(
     rows: Annotated[int, typer.Option(min=1, help="Choices to show.")] = _ROWS,
     every: Annotated[bool, typer.Option("--every", help="Every region and way to buy.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
-    explain: Annotated[bool, typer.Option(help="The arithmetic of the chosen one.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="The arithmetic of the chosen one.")
+    ] = False,
     pick: Annotated[int, typer.Option(min=1, help="Which one to explain or write.")] = 1,
     chart: Annotated[Path | None, typer.Option(help="Draw cost against latency (SVG).")] = None,
     write: Annotated[

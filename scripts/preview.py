@@ -43,7 +43,7 @@ def markdown(stack: str, output: str, succeeded: bool) -> str:
 
 def preview(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
-    diff: Annotated[bool, typer.Option(help="Show every property that changes.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show every property that changes.")] = False,
     comment: Annotated[
         Path | None, typer.Option(help="Also append a Markdown comment to this file.")
     ] = None,

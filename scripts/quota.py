@@ -223,9 +223,10 @@ def quota(
         typer.Option(help="Limits that a scenario of the twin begins with, such as quota-short."),
     ] = "",
     beside_others: Annotated[
-        bool, typer.Option(help="What is in use belongs to others: both must fit.")
+        bool,
+        typer.Option("--beside-others", help="What is in use belongs to others: both must fit."),
     ] = False,
-    explain: Annotated[bool, typer.Option(help="Who asks for how much.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Who asks for how much.")] = False,
     email: Annotated[str | None, typer.Option(help="Contact that the requests name.")] = None,
     json_output: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:

@@ -135,7 +135,8 @@ def write(states: list[dict[str, Any]], folder: Path) -> tuple[int, int]:
 def render(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
     check: Annotated[
-        bool, typer.Option(help="Also put every object to a real API server's strict checks.")
+        bool,
+        typer.Option("--check", help="Also put every object to a real API server's strict checks."),
     ] = False,
 ) -> None:
     """Write every object and resource of a stack, and a page about it, to build/STACK/."""

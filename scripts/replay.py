@@ -56,7 +56,9 @@ def replay(
     seconds: Annotated[float, typer.Option(min=1, help="Of a workload.")] = _SECONDS,
     seed: Annotated[int, typer.Option(help="Of a workload, and of ties.")] = 1,
     routing: Annotated[str, typer.Option(help="picker, or one without.")] = _PICKER,
-    flag: Annotated[list[str] | None, typer.Option(help="Of the engine: --flag=--kv-…")] = None,
+    flag: Annotated[
+        list[str] | None, typer.Option(help="Of the engine, such as --flag=--max-model-len=8192.")
+    ] = None,
     ttft_ms: Annotated[float, typer.Option(help="SLO of the first token.")] = 2000.0,
     tpot_ms: Annotated[float, typer.Option(help="SLO of each further one.")] = 100.0,
     as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,

@@ -61,7 +61,10 @@ def up(
         str, typer.Option(help="Model of which one replica is the real engine, on this machine.")
     ] = "",
     over_quota: Annotated[
-        bool, typer.Option(help="Deploy although the twin's quotas are too small for the stack.")
+        bool,
+        typer.Option(
+            "--over-quota", help="Deploy although the twin's quotas are too small for the stack."
+        ),
     ] = False,
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""

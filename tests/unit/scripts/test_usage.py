@@ -3,6 +3,8 @@
 import sys
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from infra.problems import suggest
 from scripts import main
@@ -85,3 +87,19 @@ def test_the_reference_says_each_exit_code_once() -> None:
     page = cli_page()
     for code in Exit:
         assert page.count(f"\n| {code.value} | {code.meaning} |") == 1
+
+
+@pytest.fixture(scope="module")
+def program() -> typer.Typer:
+    return main.build_app()
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_help_cuts_no_word_at_80_columns_and_offers_no_flag_that_does_nothing(
+    program, monkeypatch, name
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = CliRunner().invoke(program, [name, "--help"]).stdout
+    assert "…" not in said
+    assert "--no-" not in said
+    assert max(map(len, said.splitlines())) <= 80
