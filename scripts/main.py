@@ -1,8 +1,10 @@
 """Entry point of `gke-inference`."""
 
 import ast
+import errno
 import gc
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,10 @@ COMMANDS = (
     "coldstart",
 )
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""
+
+
+_OF_THE_MACHINE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
+"""What the user mends, and no traceback explains better: no right, no room, read-only."""
 
 
 def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
@@ -103,6 +109,13 @@ def main() -> None:
         code = _run(sys.argv[1:])
     except (CommandError, KubeError, ProcessError, ToolError) as error:
         errors.print(f"error: {error}", markup=False, style="red")
+        code = Exit.ERROR
+    except OSError as error:
+        if error.errno not in _OF_THE_MACHINE:
+            raise
+        where = error.filename or "the output"
+        errors.print(f"error: {where}: {error.strerror}", markup=False, style="red")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written would fail again
         code = Exit.ERROR
     except (KeyboardInterrupt, typer.Abort):
         code = Exit.INTERRUPTED

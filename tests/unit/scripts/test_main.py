@@ -1,9 +1,16 @@
 """The program's own help, and which subcommands a command line loads."""
 
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
+from scripts import main
 from scripts.main import COMMANDS, app_for, build_app, list_app
+from twin.paths import REPOSITORY
 
 
 def test_the_help_without_the_subcommands_is_the_help_with_them():
@@ -41,3 +48,25 @@ def test_a_wrong_name_is_answered_with_the_nearest():
     answer = CliRunner().invoke(app_for(["verdcit"]), ["verdcit"])
     assert answer.exit_code == 2
     assert "verdict" in answer.stderr
+
+
+def test_an_output_without_room_is_one_line():
+    argv = [sys.executable, "-m", "scripts.main", "coldstart"]
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            argv, cwd=REPOSITORY, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert answer.returncode == 2
+    assert answer.stderr == "error: the output: No space left on device\n"
+
+
+def test_a_folder_that_may_not_be_written_is_named(monkeypatch, capsys):
+    def refused(_):
+        raise PermissionError(errno.EACCES, "Permission denied", "build/local")
+
+    monkeypatch.setattr("scripts.main._run", refused)
+    monkeypatch.setattr("scripts.main.os.dup2", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: build/local: Permission denied\n"
