@@ -33,10 +33,17 @@ class Answer:
     total_seconds: float
 
 
-def _connection(endpoint: str) -> http.client.HTTPConnection:
+def _connection(endpoint: str, timeout: float = _TIMEOUT_SECONDS) -> http.client.HTTPConnection:
     url = urlsplit(endpoint)
     kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    return kind(url.hostname or "", url.port, timeout=_TIMEOUT_SECONDS)
+    return kind(url.hostname or "", url.port, timeout=timeout)
+
+
+def _unanswered(model: str, error: Exception, timeout: float) -> CommandError:
+    """Return why a model did not answer; a silence is told with its length."""
+    if isinstance(error, TimeoutError):
+        return CommandError(f"{model}: nothing came for {timeout:g} s")
+    return CommandError(f"{model}: {error}")
 
 
 def models(endpoint: str) -> list[str]:
@@ -68,28 +75,32 @@ class Picture:
     seed: int
 
 
-def draw(endpoint: str, model: str, prompt: str, **fields: Any) -> list[Picture]:
+def draw(
+    endpoint: str, model: str, prompt: str, *, timeout: float = _TIMEOUT_SECONDS, **fields: Any
+) -> list[Picture]:
     """Have a model draw, and return the pictures.
 
     Args:
         endpoint: of the gateway.
         model: or an adapter of it.
         prompt: what to draw.
+        timeout: longest silence, in seconds; pictures come all at once.
         fields: of the images API; None is left out.
 
     Raises:
-        CommandError: the gateway or the model refuses; holds the status and the body.
+        CommandError: the gateway or the model refuses (holds the status and the body), or is
+            silent for too long.
     """
     given = {name: value for name, value in fields.items() if value is not None}
     body = json.dumps({"model": model, "prompt": prompt, **given})
-    connection = _connection(endpoint)
+    connection = _connection(endpoint, timeout)
     try:
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/v1/images/generations", body, headers)
         answer = connection.getresponse()
         content = answer.read()
     except (OSError, http.client.HTTPException) as error:
-        raise CommandError(f"{model}: {error}") from error
+        raise _unanswered(model, error, timeout) from error
     finally:
         connection.close()
     if answer.status != http.client.OK:
@@ -106,11 +117,25 @@ def _events(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
             yield json.loads(line[6:])
 
 
-def stream_chat(endpoint: str, model: str, prompt: str, max_tokens: int = 24) -> Answer:
+def stream_chat(
+    endpoint: str,
+    model: str,
+    prompt: str,
+    max_tokens: int = 24,
+    timeout: float = _TIMEOUT_SECONDS,
+) -> Answer:
     """Ask a model and return its answer, read as a stream.
 
+    Args:
+        endpoint: of the gateway.
+        model: or an adapter of it.
+        prompt: what to say.
+        max_tokens: of the answer.
+        timeout: longest silence, in seconds.
+
     Raises:
-        CommandError: the gateway or the model refuses; holds the status and the body.
+        CommandError: the gateway or the model refuses (holds the status and the body), or is
+            silent for too long.
     """
     body = {
         "model": model,
@@ -119,7 +144,7 @@ def stream_chat(endpoint: str, model: str, prompt: str, max_tokens: int = 24) ->
         "stream": True,
     }
     begun = time.monotonic()
-    connection = _connection(endpoint)
+    connection = _connection(endpoint, timeout)
     try:
         headers = {"Content-Type": "application/json"}
         connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
@@ -135,7 +160,7 @@ def stream_chat(endpoint: str, model: str, prompt: str, max_tokens: int = 24) ->
                     words.append(piece)
         served_by = answer.headers.get("x-gke-inference-pod", "")
     except (OSError, http.client.HTTPException) as error:
-        raise CommandError(f"{model}: {error}") from error
+        raise _unanswered(model, error, timeout) from error
     finally:
         connection.close()
     if not words:
@@ -170,6 +195,9 @@ def ask(
     size: Annotated[str, typer.Option(help="Of a picture, such as 1024x1024.")] = "auto",
     seed: Annotated[int | None, typer.Option(help="Of the first picture.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Longest silence, in seconds.")
+    ] = _TIMEOUT_SECONDS,
 ) -> None:
     """Ask a model of a stack through the gateway; pictures are saved as PNG files."""
     if image:
@@ -180,11 +208,12 @@ def ask(
     task = "image" if image else "generate"
     model = model or _first(stack, task)
     if not image:
-        answer = stream_chat(endpoint, model, prompt, max_tokens=256)
+        answer = stream_chat(endpoint, model, prompt, max_tokens=256, timeout=timeout)
         console.print(answer.text.strip(), markup=False)
         return
     out.mkdir(parents=True, exist_ok=True)
-    for picture in draw(endpoint, model, prompt, n=count, size=size, seed=seed):
+    pictures = draw(endpoint, model, prompt, timeout=timeout, n=count, size=size, seed=seed)
+    for picture in pictures:
         path = out / f"{model}-{picture.seed}.png"
         path.write_bytes(picture.file)
         console.print(str(path), markup=False, soft_wrap=True)
