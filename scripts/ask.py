@@ -19,6 +19,7 @@ from scripts.words import stack_of
 from twin.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60
+_MOST = 300  # characters of a refusal: some proxies answer with a page
 _SIZE = re.compile("auto|[1-9][0-9]*x[1-9][0-9]*")
 
 
@@ -46,6 +47,18 @@ def _unanswered(model: str, error: Exception, timeout: float) -> CommandError:
     return CommandError(f"{model}: {error}")
 
 
+def reason(body: bytes) -> str:
+    """Return what an answer that refuses says, in one line: its error's message, or its text."""
+    text = body.decode(errors="replace")
+    try:
+        found: Any = json.loads(body)
+        error: Any = found.get("error", found)
+        text = str(error.get("message") or error.get("detail") or text)
+    except (AttributeError, ValueError):
+        pass  # no object with an error in it
+    return " ".join(text.split())[:_MOST]
+
+
 def models(endpoint: str) -> list[str]:
     """Return the ids that `/v1/models` lists.
 
@@ -62,7 +75,7 @@ def models(endpoint: str) -> list[str]:
     finally:
         connection.close()
     if answer.status != http.client.OK:
-        raise CommandError(f"{endpoint}/v1/models: HTTP {answer.status} {body[:200]!r}")
+        raise CommandError(f"{endpoint}/v1/models: HTTP {answer.status} {reason(body)}")
     return [entry["id"] for entry in json.loads(body)["data"]]
 
 
@@ -104,7 +117,7 @@ def draw(
     finally:
         connection.close()
     if answer.status != http.client.OK:
-        raise CommandError(f"{model}: HTTP {answer.status} {content[:300].decode()}")
+        raise CommandError(f"{model}: HTTP {answer.status} {reason(content)}")
     return [
         Picture(base64.b64decode(each["b64_json"]), each["seed"])
         for each in json.loads(content)["data"]
@@ -150,7 +163,7 @@ def stream_chat(
         connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
         answer = connection.getresponse()
         if answer.status != http.client.OK:
-            raise CommandError(f"{model}: HTTP {answer.status} {answer.read()[:300].decode()}")
+            raise CommandError(f"{model}: HTTP {answer.status} {reason(answer.read())}")
         words: list[str] = []
         first = 0.0
         for event in _events(answer):

@@ -79,3 +79,26 @@ def test_the_published_times_are_json_too(capsys) -> None:
     rows = json.loads(capsys.readouterr().out)
     assert rows
     assert {"what", "published", "reckoned", "error"} <= set(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            b'{"error": {"message": "The model `x` does not exist.", "code": 404}}',
+            "The model",
+        ),
+        (b'{"object": "error", "message": "no such\\n  model"}', "no such model"),
+        (b'{"detail": "Not Found"}', "Not Found"),
+        (b"no healthy upstream", "no healthy upstream"),
+        ("é".encode() * 1000, "é" * 300),
+        (b"[]", "[]"),
+        (b'{"error": {}}', '{"error": {}}'),
+        (b"", ""),
+    ],
+)
+def test_what_a_gateway_refuses_is_its_message_in_one_line(body, said) -> None:
+    found = ask.reason(body)
+    assert found.startswith(said)
+    assert len(found) <= 300
+    assert "\n" not in found
