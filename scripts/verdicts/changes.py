@@ -45,6 +45,8 @@ class Change:
     """Cluster it is in, or zone; empty for what is in neither."""
     is_blocked: bool = False
     """Whether it holds data or serves, would be lost, and the stack does not name it."""
+    follows: bool = False
+    """Whether it is made anew only because its cluster is."""
 
     @property
     def title(self) -> str:
@@ -62,7 +64,8 @@ _REWRITTEN = frozenset(["kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secr
 program, and pods that read them are listed by themselves where they start anew."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 _NOWHERE: Mapping[str, str] = {}
-_NOT_THERE = ("pulumi:pulumi:", "pulumi:providers:")
+_PROVIDERS = "pulumi:providers:"
+_NOT_THERE = ("pulumi:pulumi:", _PROVIDERS)
 
 
 def changes(
@@ -78,14 +81,20 @@ def changes(
         clusters: name of the cluster by the URN of the provider that reaches it.
     """
     by_urn: dict[str, list[Step]] = {}
+    providers: list[Step] = []
     for step in steps:
         if step["op"] != "same" and _is_real(step):
             by_urn.setdefault(step["urn"], []).append(step)
-    lost = list(losses_in(_metadata(step) for each in by_urn.values() for step in each))
-    blocked = {loss.urn for loss in unnamed(lost, allowed)}
-    found = [
-        each for urn, group in by_urn.items() if (each := _change(urn, group, blocked, clusters))
-    ]
+        elif step["op"] in _REPLACES and str(_state(step)["type"]).startswith(_PROVIDERS):
+            providers.append(step)
+    every = [*providers, *(step for each in by_urn.values() for step in each)]
+    lost = list(losses_in(map(_metadata, every)))
+    told = _Told(
+        blocked={loss.urn for loss in unnamed(lost, allowed)},
+        clusters=clusters,
+        moved={step["urn"] for step in providers},
+    )
+    found = [each for urn, group in by_urn.items() if (each := _change(urn, group, told))]
     gravity = list(Kind)
     return sorted(found, key=lambda one: (-gravity.index(one.kind), one.type, one.place, one.name))
 
@@ -116,15 +125,25 @@ def _metadata(step: Step) -> dict[str, Any]:
     }
 
 
-def _change(
-    urn: str, group: list[Step], blocked: set[str], clusters: Mapping[str, str]
-) -> Change | None:
+@dataclass(frozen=True)
+class _Told:
+    """What one resource's own steps do not say."""
+
+    blocked: set[str]
+    """URNs of what would be lost and is not named."""
+    clusters: Mapping[str, str]
+    moved: set[str]
+    """URNs of providers that are made anew, with all that they reach."""
+
+
+def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
     operations = {step["op"] for step in group}
     old = next((s["oldState"] for s in group if s.get("oldState")), None)
     new = next((s["newState"] for s in reversed(group) if s.get("newState")), None)
     state: State = new or old or {}
+    follows = bool(operations & _REPLACES) and _provider(state) in told.moved
     if operations & _REPLACES:
-        is_text = str(state["type"]) in _REWRITTEN
+        is_text = str(state["type"]) in _REWRITTEN and not follows
         kind, why = (Kind.SAFE, "written anew") if is_text else (Kind.REPLACES, "")
         action, fields = "replace", _fields(group, "replaceReasons")
     elif "delete" in operations:
@@ -146,8 +165,9 @@ def _change(
         urn=urn,
         fields=fields,
         why=why,
-        place=clusters.get(_provider(state)) or _place(named),
-        is_blocked=urn in blocked,
+        place=told.clusters.get(_provider(state)) or _place(named),
+        is_blocked=urn in told.blocked,
+        follows=follows,
     )
 
 

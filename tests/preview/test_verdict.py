@@ -12,6 +12,7 @@ from twin.paths import REPOSITORY
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
 
 STACK = "local"
+NETWORKS = "authorized_networks: {office: 203.0.113.0/24}"
 GEMMA = """\
       gemma-3-4b:
         weights: gemma-3-4b-it
@@ -57,6 +58,7 @@ def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(c
     change(
         checkout,
         ("e2-standard-4, min", "e2-standard-8, min"),
+        ("        system_pool:", f"        {NETWORKS}\n        system_pool:"),
         ("    gateway:\n      exposure", GEMMA),
     )
     found = judge(checkout, "main", [])
@@ -67,6 +69,10 @@ def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(c
     pool = changed["NodePool", "system"]
     assert (pool.kind, pool.place) == (Kind.RESTARTS, "acme-local-us-central1")
     assert changed["InferencePool", "models/gemma-3-4b"].action == "create"
+    # another way in does not make it another cluster: its objects stay
+    cluster = changed["Cluster", "acme-local-us-central1"]
+    assert (cluster.action, cluster.kind) == ("update", Kind.SAFE)
+    assert not [each for each in stack.changes if each.follows]
     # what the change does not touch stays: nothing is noise of the comparison itself
     assert ("Deployment", "models/llama-3-1-8b-tpu") not in changed
     assert stack.unchanged > 60
@@ -86,7 +92,13 @@ def test_another_name_of_the_cluster_blocks_with_everything_on_it(checkout):
     assert f"{STACK}: would replace Cluster acme-local-us-central1" in found.blocks
     assert any(f"{STACK}: would replace Bucket acme-" in text for text in found.blocks)
     [stack] = found.stacks
-    assert stack.counts[Kind.REPLACES] > 10
+    # its objects go with it, all of them, and who means the cluster means them
+    inside = [each for each in stack.changes if each.follows]
+    assert {each.place for each in inside} == {"acme-local-us-central1"}
+    assert len(inside) > 50
+    assert not [each for each in inside if each.is_blocked]
+    left = [each for each in stack.changes if each.type.startswith("kubernetes:")]
+    assert {each.action for each in left} == {"replace"}
     why = {m.why for m in stack.moves if m.workload == "Deployment models/llama-3-1-8b-tpu"}
     assert why == {"cluster acme-local-us-central1 is replaced"}
 

@@ -136,9 +136,12 @@ def _load(text: str) -> JsonObject:
 
 
 def active_cluster(settings: Settings) -> JsonObject | None:
-    """Return the cluster entry a provider talks to, or None where that is not known."""
+    """Return how a provider reaches its cluster, or None where that is not known.
+
+    The name it has in the kubeconfig is no part of it.
+    """
     config = read_kubeconfig(settings)
     if config is None:
         return None
     wanted = config["contexts"][0]["context"]["cluster"]
-    return next((entry for entry in config["clusters"] if entry["name"] == wanted), None)
+    return next((each["cluster"] for each in config["clusters"] if each["name"] == wanted), None)

@@ -16,12 +16,12 @@ from twin.kubernetes.waits import pods, simple, workloads
 pb = rpc.provider_pb2
 
 
-def kubeconfig(server="https://one"):
+def kubeconfig(server="https://one", name="k"):
     return json.dumps(
         {
             "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": {"server": server}}],
+            "contexts": [{"name": "c", "context": {"cluster": name, "user": "u"}}],
+            "clusters": [{"name": name, "cluster": {"server": server}}],
             "users": [{"name": "u", "user": {"token": "t"}}],
         }
     )
@@ -74,6 +74,16 @@ def test_another_cluster_replaces_every_object_of_the_provider():
     assert replacing_arguments(old, new, ["kubeconfig"]) == ["kubeconfig"]
     unknown = {"kubeconfig": rpc.UNKNOWN}
     assert replacing_arguments(old, unknown, ["kubeconfig"]) == ["kubeconfig"]
+
+
+def test_another_name_for_a_cluster_in_the_kubeconfig_replaces_nothing():
+    old, new = {"kubeconfig": kubeconfig()}, {"kubeconfig": kubeconfig(name="other")}
+    assert replacing_arguments(old, new, ["kubeconfig"]) == []
+
+
+def test_taking_the_cluster_identifier_away_replaces_nothing():
+    old, new = {"kubeconfig": kubeconfig(), "clusterIdentifier": "a"}, {"kubeconfig": kubeconfig()}
+    assert replacing_arguments(old, new, ["clusterIdentifier"]) == []
 
 
 def test_with_a_cluster_identifier_only_its_change_replaces():
