@@ -21,9 +21,10 @@ from scripts.verdicts.checkouts import (
     head_checkout,
     touches,
 )
-from scripts.verdicts.markdown import comment, cost_line, pods
+from scripts.verdicts.markdown import comment
 from scripts.verdicts.pictures import svg
 from scripts.verdicts.runs import runner
+from scripts.verdicts.terminal import lines
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
 from scripts.words import check_words
 
@@ -112,28 +113,6 @@ def _stack(one: StackVerdict) -> dict[str, Any]:
     return {**asdict(one), "counts": counts, "blocks": one.blocks, "note": one.note}
 
 
-def _print(verdict: Verdict) -> None:
-    console.print(f"[bold]{verdict.word}[/bold]: {verdict.base} against {verdict.head}")
-    for text in verdict.blocks:
-        console.print(f"  blocked by {text}", markup=False, soft_wrap=True)
-    for one in verdict.stacks:
-        if one.error:
-            console.print(f"{one.stack}: {one.error}", markup=False, soft_wrap=True)
-            continue
-        if one.note:
-            console.print(f"{one.stack}: {one.note}", markup=False, soft_wrap=True)
-        counts = ", ".join(f"{count} {kind.value}" for kind, count in one.counts.items())
-        moved = f"; {pods(one.moves)} start anew" if one.moves else ""
-        said = f"{one.stack}: {counts or 'no change'}, {one.unchanged} unchanged{moved}"
-        console.print(f"{said}; {cost_line(one.money)} ({one.seconds:.0f} s)", markup=False)
-        for each in one.changes:
-            why = f": {each.why}" if each.why else f": {', '.join(each.fields)}" * bool(each.fields)
-            line = f"  {each.kind.value:<9} {each.action:<8} {each.title}{why}"
-            console.print(line, markup=False, soft_wrap=True)
-    for name in verdict.untouched:
-        console.print(f"{name}: no changed file is part of it", markup=False)
-
-
 def _write_comment(found: Verdict, file: Path) -> None:
     """Write the comment, and a picture of each stack that changes beside it."""
     file.write_text(comment(found))
@@ -171,7 +150,8 @@ def verdict(
         write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:
         write_output("--markdown", markdown, lambda file: _write_comment(found, file))
-    _print(found)
+    for line in lines(found):
+        console.print(line, markup=False, soft_wrap=True)
     if found.blocks:
         raise typer.Exit(Exit.NO)
     if found.unread:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from planner.cost import FIELDS
 from planner.plan import Estimate
 from scripts.verdicts.capacity import Asked
-from scripts.verdicts.changes import Change, Kind
+from scripts.verdicts.changes import Change
 from scripts.verdicts.money import Money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid
+from scripts.verdicts.rows import Row, counted, rows_of
 from scripts.verdicts.rules import Breach, Compared
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 
@@ -19,13 +20,6 @@ _MOST_LETTERS = 60_000
 _ROWS = (40, 12, 4, 1)
 """Rows that a table may have, tried until the comment is short enough."""
 _MOST_REASONS = 10
-_MOST_NAMES = 3
-_DONE = {
-    Kind.SAFE: "safe",
-    Kind.RESTARTS: "restarting",
-    Kind.REPLACES: "replaced",
-    Kind.DESTROYS: "destroyed",
-}
 _HEAD = {
     "blocked": "🛑 blocked",
     "not compared": "⚠️ not compared",
@@ -39,22 +33,24 @@ _HEAD = {
 
 def comment(verdict: Verdict) -> str:
     """Return the whole comment, with shorter tables and no drawings where it would be too long."""
-    texts = (_comment(verdict, rows) for rows in _ROWS)
+    texts = (_comment(verdict, most) for most in _ROWS)
     return next((text for text in texts if len(text) <= _MOST_LETTERS), _comment(verdict, 0))
 
 
-def _comment(verdict: Verdict, rows: int) -> str:
+def _comment(verdict: Verdict, most: int) -> str:
     lines = [MARKER, f"## Verdict: {_HEAD[verdict.word]}", "", _compared(verdict), ""]
     reasons = verdict.blocks
     if reasons:
         lines += ["What blocks it:", *(f"- {plain(each)}" for each in reasons[:_MOST_REASONS])]
         if len(reasons) > _MOST_REASONS:
             lines.append(f"- and {len(reasons) - _MOST_REASONS} more")
-        if any(change.is_blocked for each in verdict.stacks for change in each.changes):
-            lines += ["", "What is meant to go is named under `allow_replace` in the stack."]
+        for each in verdict.stacks:
+            if each.to_name:
+                file = code(f"stacks/Pulumi.{each.stack}.yaml")
+                lines += ["", f"Name what is meant to go in {file}: {code(each.allowance)}"]
         lines.append("")
     for each in verdict.stacks:
-        lines += list(_stack(each, rows))
+        lines += list(_stack(each, most))
     if verdict.untouched:
         names = ", ".join(code(name) for name in verdict.untouched)
         lines.append(f"No changed file is part of {names}.")
@@ -65,7 +61,7 @@ def _compared(verdict: Verdict) -> str:
     return f"{plain(verdict.base)} against {plain(verdict.head)}, on the twin's engine."
 
 
-def _stack(one: StackVerdict, rows: int) -> Iterator[str]:
+def _stack(one: StackVerdict, most: int) -> Iterator[str]:
     yield f"### {code(one.stack)}: {_summary(one)}"
     yield ""
     if one.error:
@@ -83,27 +79,26 @@ def _stack(one: StackVerdict, rows: int) -> Iterator[str]:
         (f"Policies: {_counts(one.policies)}", _breaches(one.policies)),
         (f"Invariants: {_counts(one.invariants)}", _breaches(one.invariants)),
     ):
-        yield from _folded(summary, _cut(body, rows))
-    drawn = mermaid(one.topology) if rows == _ROWS[0] else ""
+        yield from _folded(summary, _cut(body, most))
+    drawn = mermaid(one.topology) if most == _ROWS[0] else ""
     if drawn:
         yield from _folded("What changes, drawn", ["```mermaid", *drawn.splitlines(), "```"])
 
 
-def _cut(lines: list[str], rows: int) -> list[str]:
+def _cut(lines: list[str], most: int) -> list[str]:
     """Return a table with at most so many rows."""
-    most = rows + 2  # the head and the line below it
-    if len(lines) <= most:
+    shown = most + 2  # the head and the line below it
+    if len(lines) <= shown:
         return lines
-    return [*lines[:most], "", f"and {len(lines) - most} more, in the JSON beside this comment"]
+    return [*lines[:shown], "", f"and {len(lines) - shown} more, in the JSON beside this comment"]
 
 
 def _summary(one: StackVerdict) -> str:
     if one.error:
         return "**does not preview**" if one.is_head_broken else "**not compared**"
     words = {Side.HEAD: "new stack, ", Side.BASE: "stack is gone, ", Side.BOTH: ""}[one.side]
-    counts = [f"{count} {_DONE[kind]}" for kind in reversed(Kind) if (count := one.counts[kind])]
     moved = f", {pods(one.moves)} start anew" if one.moves else ""
-    return f"{words}{', '.join(counts) or 'no change'}{moved}, {cost_line(one.money)}"
+    return f"{words}{counted(one.changes)}{moved}, {cost_line(one.money)}"
 
 
 def _folded(summary: str, body: Iterable[str]) -> Iterator[str]:
@@ -129,35 +124,20 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _changes(changes: Sequence[Change]) -> list[str]:
-    rows = [
-        (each.kind.value, each.action, code(each.title), _because(each))
-        for each in changes
-        if each.kind is not Kind.SAFE
+    cells = [
+        (row.kind.value, row.action, _resource(row), _because(row)) for row in rows_of(changes)
     ]
-    safe: dict[tuple[str, str], list[Change]] = {}
-    for each in changes:
-        if each.kind is Kind.SAFE:
-            safe.setdefault((each.action, each.noun), []).append(each)
-    rows += [_many(action, noun, group) for (action, noun), group in safe.items()]
-    return _table(("class", "action", "resource", "because"), rows)
+    return _table(("class", "action", "resource", "because"), cells)
 
 
-def _many(action: str, noun: str, group: list[Change]) -> tuple[str, str, str, str]:
-    """Return one row of changes that nobody notices, all of one sort."""
-    if len(group) == 1:
-        return (Kind.SAFE.value, action, code(group[0].title), _because(group[0]))
-    every = list(dict.fromkeys(each.name for each in group))
-    names = ", ".join(code(name) for name in every[:_MOST_NAMES])
-    more = f" and {len(every) - _MOST_NAMES} more" if len(every) > _MOST_NAMES else ""
-    return (Kind.SAFE.value, action, f"{len(group)} {code(noun)}", names + more)
+def _resource(row: Row) -> str:
+    return " ".join(part for part in (row.count, code(row.name)) if part)
 
 
-def _because(change: Change) -> str:
-    why = plain(change.why) or ", ".join(code(name) for name in change.fields[:4])
-    more = (
-        f" and {len(change.fields) - 4} more" if len(change.fields) > 4 and not change.why else ""
-    )
-    blocked = "**not named in `allow_replace`** " if change.is_blocked else ""
+def _because(row: Row) -> str:
+    why = plain(row.why) or ", ".join(code(name) for name in row.names)
+    more = f" and {row.more} more" if row.more else ""
+    blocked = "**not named in `allow_replace`** " if row.is_blocked else ""
     return f"{blocked}{why}{more}"
 
 

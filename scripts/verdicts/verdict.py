@@ -73,6 +73,17 @@ class StackVerdict:
         return Counter(each.kind for each in self.changes)
 
     @property
+    def to_name(self) -> tuple[str, ...]:
+        """What `allow_replace` of the stack has to name for what would be lost, each once."""
+        names = (each.name.rpartition("/")[2] for each in self.changes if each.is_blocked)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def allowance(self) -> str:
+        """The line of the stack that means everything that would be lost."""
+        return f"allow_replace: [{', '.join(self.to_name)}]"
+
+    @property
     def blocks(self) -> list[str]:
         """Why the change must not be merged as it is; empty where it may."""
         found = [f"{self.stack}: {self.error}"] if self.is_head_broken else []

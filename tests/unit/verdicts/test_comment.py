@@ -19,6 +19,7 @@ from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid, svg
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
 from scripts.verdicts.runs import Run, Runner
+from scripts.verdicts.terminal import lines
 from scripts.verdicts.topology import topology
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 from tests.unit.verdicts.record import recorded
@@ -80,6 +81,7 @@ def test_what_blocks_is_named_before_anything_is_folded():
     text = comment(judged(StackVerdict("prod", changes=(gone,))))
     assert text.index("- prod: would delete Cluster acme") < text.index("<details>")
     assert "not named in `allow_replace`" in text
+    assert "in `stacks/Pulumi.prod.yaml`: `allow_replace: [acme]`" in text
 
 
 def test_cost_pods_and_breaches_are_in_the_summary_lines():
@@ -236,6 +238,7 @@ def test_a_stack_whose_file_is_taken_away_blocks_nothing_and_says_what_to_do(tmp
     assert (found.blocks, found.word) == ([], "destroys")
     assert "`pulumi destroy` it first" in comment(found)
     assert "allow_replace" not in comment(found)
+    assert "allow_replace" not in "\n".join(lines(found))
     assert (
         "`pulumi destroy` it first" in json.loads(command.as_json(found))["stacks"]["local"]["note"]
     )

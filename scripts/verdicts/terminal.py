@@ -1,0 +1,52 @@
+"""The verdict as lines for a terminal: what the comment says, without its tables of money."""
+
+from collections.abc import Iterator
+
+from scripts.verdicts.capacity import Asked
+from scripts.verdicts.markdown import cost_line, pods
+from scripts.verdicts.rows import Row, counted, rows_of
+from scripts.verdicts.verdict import StackVerdict, Verdict
+
+
+def lines(verdict: Verdict) -> Iterator[str]:
+    """Yield the lines: the verdict and what blocks it, then each stack."""
+    yield f"{verdict.word}: {verdict.base} against {verdict.head}"
+    for text in verdict.blocks:
+        yield f"  blocked by {text}"
+    for one in verdict.stacks:
+        if one.to_name:
+            yield f"  to mean it, say in stacks/Pulumi.{one.stack}.yaml: {one.allowance}"
+    for one in verdict.stacks:
+        yield from _stack(one)
+    for name in verdict.untouched:
+        yield f"{name}: no changed file is part of it"
+
+
+def _stack(one: StackVerdict) -> Iterator[str]:
+    if one.error:
+        yield f"{one.stack}: {one.error}"
+        return
+    if one.note:
+        yield f"{one.stack}: {one.note}"
+    moved = f"; {pods(one.moves)} start anew" if one.moves else ""
+    said = f"{one.stack}: {counted(one.changes)}, {one.unchanged} unchanged{moved}"
+    yield f"{said}; {cost_line(one.money)} ({one.seconds:.0f} s)"
+    for row in rows_of(one.changes):
+        yield _change(row)
+    for asked in one.capacity:
+        yield _quota(asked)
+
+
+def _change(row: Row) -> str:
+    what = " ".join(part for part in (row.count, row.name) if part)
+    why = row.why or ", ".join(row.names)
+    more = f" and {row.more} more" if row.more else ""
+    said = f": {why}{more}" if why else ""
+    return f"  {row.kind.value:<9} {row.action:<8} {what}{said}"
+
+
+def _quota(asked: Asked) -> str:
+    """Return what is asked of a quota at most, before and after."""
+    name = f"{asked.accelerator} ({asked.quota})" if asked.accelerator else asked.quota
+    where = asked.region or "the whole project"
+    return f"  quota              {name} in {where}: {asked.before:,} to {asked.after:,} at most"
