@@ -1,6 +1,7 @@
 """What a million tokens, or a thousand pictures, of each model of a stack cost."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gke_inference.rungs import Rung
 from infra.canary import with_canaries
@@ -38,10 +39,35 @@ def unit_costs(
     return tuple(_unit_cost(models[line.served.model], line, traffic) for line in bill.lines)
 
 
-def by_model(costs: Sequence[UnitCost]) -> dict[str, Estimate | None]:
-    """Return dollars a unit of each model over its regions; None where a part is not known."""
+@dataclass(frozen=True)
+class ModelCost:
+    """What a unit of one model costs over its regions."""
+
+    unit: str
+    usd: Estimate | None
+    """Dollars; None where `reason` says why."""
+    is_lower_bound: bool
+    """Whether a line lacks a price, or a part of one, that it may have to pay."""
+    is_slow: bool
+    """Whether some line keeps the promise on latency with no batch."""
+    reason: str
+
+
+def by_model(costs: Sequence[UnitCost]) -> dict[str, ModelCost]:
+    """Return the cost of a unit by model, in the order of the stack."""
     names = dict.fromkeys(one.model for one in costs)
-    return {name: blended(one for one in costs if one.model == name) for name in names}
+    return {name: _of_model([one for one in costs if one.model == name]) for name in names}
+
+
+def _of_model(lines: Sequence[UnitCost]) -> ModelCost:
+    unknown = [one.speed.basis for one in lines if one.usd is None]
+    return ModelCost(
+        lines[0].speed.unit,
+        blended(lines),
+        any(one.is_lower_bound for one in lines),
+        any(not one.speed.keeps_promise for one in lines),
+        unknown[0] if unknown else "",
+    )
 
 
 def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
@@ -68,7 +94,7 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         speed,
         traffic.utilisation,
         None if price is None else price.usd_per_hour,
-        price is not None and price.is_lower_bound,
+        line.is_lower_bound("expected"),
         line.expected_replicas,
     )
 

@@ -113,6 +113,17 @@ class Bill:
         names = (f"{rung} in {line.served.region}" for line in self.lines for rung in line.unpriced)
         return list(dict.fromkeys(names))
 
+    @property
+    def lacking(self) -> list[str]:
+        """Rungs without a price or a part of one, as `RUNG in REGION`."""
+        names = (
+            f"{option.rung} in {line.served.region}"
+            for line in self.lines
+            for option in line.options
+            if _lacks(option)
+        )
+        return list(dict.fromkeys(names))
+
     def outdated(self, today: date) -> dict[str, list[str]]:
         """Return the sources of prices that are `stale` or `undated`, with their dates."""
         found: dict[str, list[str]] = {}

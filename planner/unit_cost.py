@@ -80,7 +80,7 @@ class UnitCost:
     utilisation: float
     usd_per_replica_hour: float | None
     is_lower_bound: bool
-    """Whether the price lacks its host's part."""
+    """Whether the price lacks a part, or a rung before the one it is of has none."""
     replicas: float
     """Expected ones: the weight of this line beside others."""
 

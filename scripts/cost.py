@@ -82,7 +82,10 @@ def _as_json(
         "is_lower_bound": _bounds(found),
         **{f"by_{key}": _parts(found, key) for key in _KEYS},
         "by_model_a_unit": {
-            name: None if usd is None else asdict(usd) for name, usd in by_model(costs).items()
+            name: None
+            if each.usd is None
+            else {**asdict(each.usd), "is_lower_bound": each.is_lower_bound}
+            for name, each in by_model(costs).items()
         },
         "lines": [
             {**_line(line), "unit_cost": unit_cost_as_json(each)}

@@ -50,9 +50,9 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         console.print()
         print_table(table)
         said = [
-            f"{name} ${usd.low:,.2f}-{usd.high:,.2f}"
-            for name, usd in by_model(costs).items()
-            if usd is not None
+            f"{name} {'≥ ' * each.is_lower_bound}${each.usd.low:,.2f}-{each.usd.high:,.2f}"
+            for name, each in by_model(costs).items()
+            if each.usd is not None
         ]
         console.print(f"a unit by model, over its regions: {', '.join(said)}")
         console.print(_assumed(costs, traffic))

@@ -11,7 +11,7 @@ from infra.names import Names
 from infra.quota import Need, needs
 from infra.quota_check import Limit, Standing, standings
 from infra.stack import Budget, Platform
-from infra.unit_costs import DEFAULT_TRAFFIC, unit_costs
+from infra.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from planner.coldstart import DOUBLING_SECONDS
 from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
 from planner.unit_cost import Traffic
@@ -26,7 +26,6 @@ from scripts.report.places import Ladder, Place, ladders, places
 from scripts.report.risks import Risk, Severity
 from scripts.report.routes import Route, routes
 from scripts.report.starts import Bar, bars
-from scripts.report.units import UnitRow, unit_rows
 from scripts.report.versions import Versions, versions
 
 
@@ -42,7 +41,7 @@ class Costs:
     mean_share: float
     hours: int
     """In a month."""
-    units: dict[str, UnitRow]
+    units: dict[str, ModelCost]
     """What a million tokens, or a thousand pictures, of each model cost."""
     traffic: Traffic
     """What requests are taken to be for that."""
@@ -171,7 +170,7 @@ def page(
             outdated,
             MEAN_SHARE,
             HOURS_PER_MONTH,
-            unit_rows(units),
+            by_model(units),
             DEFAULT_TRAFFIC,
             platform.budget,
         ),

@@ -96,25 +96,34 @@ def at_list_price(budget: Budget) -> float:
 
 
 def of_budget(budget: Budget | None, bill: Bill) -> Iterator[Risk]:
-    """Yield a budget that the models pass by what is expected, or by what they may ask for."""
+    """Yield a budget that the models pass, or may pass: by what is expected, by what they may ask.
+
+    Where prices are missing a cost is known to be at least something, so that it keeps within the
+    budget is not known.
+    """
     if budget is None:
         return
     bought = at_list_price(budget)
+    is_open = False
     for field, severity, word in (
         ("expected", Severity.MEND, "what is expected"),
         ("maximum", Severity.KNOW, "all replicas that the stack allows"),
     ):
         cost = bill.total(field) * HOURS_PER_MONTH
-        sign = "≥ " if bill.is_lower_bound(field) else ""
+        is_bound = bill.is_lower_bound(field)
         if cost > bought:
-            yield Risk(
-                severity,
-                "Budget",
-                f"A month of {word} costs {sign}${cost:,.0f}, the budget buys ${bought:,.0f}",
-                "accelerator machines at list price",
-                "raise the budget, allow fewer replicas, or take cheaper rungs first",
-            )
+            sign = "≥ " if is_bound else ""
+            what = f"A month of {word} costs {sign}${cost:,.0f}, the budget buys ${bought:,.0f}"
+            then = "raise the budget, allow fewer replicas, or take cheaper rungs first"
+            yield Risk(severity, "Budget", what, "accelerator machines at list price", then)
             return
+        if is_bound and not is_open:
+            what = (
+                f"A month of {word} costs at least ${cost:,.0f}, the budget buys ${bought:,.0f}: "
+                "whether that is enough is not known, as prices are missing"
+            )
+            yield Risk(Severity.KNOW, "Budget", what, listed(bill.lacking), "ask for a quote")
+            is_open = True
 
 
 def of_prices(bill: Bill, outdated: dict[str, list[str]]) -> Iterator[Risk]:

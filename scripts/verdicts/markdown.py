@@ -1,12 +1,12 @@
 """The verdict as one comment for a pull request: what matters in a line, the rest folded away."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from planner.cost import FIELDS
 from planner.plan import Estimate
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
-from scripts.verdicts.money import Money
+from scripts.verdicts.money import Money, Unit
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid
 from scripts.verdicts.rows import Row, counted, rows_of
@@ -161,10 +161,13 @@ def cost_line(money: Money) -> str:
         side = money.after or money.before
         if side is None or money.note:
             return "cost not compared"
-        sign = "+" if money.after else "-"
+        sign = ("+" if money.after else "-") + "≥ " * ("expected" in side.lower_bounds)
         return f"{sign}${side.expected:,.0f} a month expected"
     change = money.after.expected - money.before.expected
-    return f"{_dollars(change)} a month expected" if round(change) else "same accelerator cost"
+    if not round(change):
+        return "same accelerator cost"
+    missing = "expected" in (*money.before.lower_bounds, *money.after.lower_bounds)
+    return f"{_dollars(change)} a month expected{' without prices that are missing' * missing}"
 
 
 def _dollars(change: float) -> str:
@@ -177,7 +180,7 @@ def _money(money: Money) -> list[str]:
     if not same:
         rows = [_amounts(field, money) for field in FIELDS]
         rows += [
-            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after))
+            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after, row.lower_bounds))
             for row in money.rows
         ]
         lines += [*_table(("$ a month", "before", "after", "change"), rows), ""]
@@ -185,31 +188,37 @@ def _money(money: Money) -> list[str]:
         (
             code(unit.model),
             unit.unit,
-            "none" if unit.is_new else _estimate(unit.before),
-            "none" if unit.is_gone else _estimate(unit.after),
+            "none" if unit.is_new else _sign("before", unit) + _estimate(unit.before),
+            "none" if unit.is_gone else _sign("after", unit) + _estimate(unit.after),
         )
         for unit in money.units
     ]
     lines += _table(("model", "$ for a", "before", "after"), rows)
     if lines and money.is_lower_bound:
-        lines += [
-            "",
-            "≥: a price, or a part of one, is missing; figures by region may lack some too.",
-        ]
+        lines += ["", "≥: a price, or a part of one, is missing."]
     return lines
 
 
 def _amounts(field: str, money: Money) -> tuple[str, str, str, str]:
-    sides = (money.before, money.after)
-    *shown, change = _both(*(getattr(each, field) if each else None for each in sides))
-    signs = ["≥ " if each and field in each.lower_bounds else "" for each in sides]
-    before, after = (sign + text for sign, text in zip(signs, shown, strict=True))
-    return field, before, after, change
+    sides = {"before": money.before, "after": money.after}
+    bounds = [side for side, each in sides.items() if each and field in each.lower_bounds]
+    before, after = (getattr(each, field) if each else None for each in sides.values())
+    return field, *_both(before, after, bounds)
 
 
-def _both(before: float | None, after: float | None) -> tuple[str, str, str]:
-    shown = ["none" if each is None else f"{each:,.0f}" for each in (before, after)]
+def _both(
+    before: float | None, after: float | None, bounds: Collection[str]
+) -> tuple[str, str, str]:
+    sides = {"before": before, "after": after}
+    shown = [
+        "none" if each is None else f"{'≥ ' * (side in bounds)}{each:,.0f}"
+        for side, each in sides.items()
+    ]
     return shown[0], shown[1], _dollars((after or 0.0) - (before or 0.0))
+
+
+def _sign(side: str, unit: Unit) -> str:
+    return "≥ " if side in unit.lower_bounds else ""
 
 
 def _capacity(rows: Sequence[Asked]) -> list[str]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from infra.costing import served
 from infra.load import read
 from infra.stack import Platform
-from infra.unit_costs import unit_costs
-from planner.cost import FIELDS, HOURS_PER_MONTH, Bill, bill
+from infra.unit_costs import by_model, unit_costs
+from planner.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
 from planner.plan import Estimate
-from planner.unit_cost import UnitCost, blended
+from planner.unit_cost import UnitCost
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Row:
     region: str
     before: float
     after: float
+    lower_bounds: tuple[str, ...] = ()
+    """Those of `before` and `after` that lack a price or a part of one."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Unit:
     after: Estimate | None
     is_new: bool
     is_gone: bool
+    lower_bounds: tuple[str, ...] = ()
+    """Those of `before` and `after` that lack a price or a part of one."""
 
 
 @dataclass(frozen=True)
@@ -99,29 +103,42 @@ def _amount(found: Bill | None) -> Amount | None:
 
 
 def _rows(old: Bill | None, new: Bill | None) -> list[Row]:
-    sides: list[dict[tuple[str, str], float]] = []
-    for each in (old, new):
-        sums: dict[tuple[str, str], float] = {}
-        for line in each.lines if each else ():
-            key = (line.served.model, line.served.region)
-            sums[key] = sums.get(key, 0.0) + (line.expected or 0.0) * HOURS_PER_MONTH
-        sides.append(sums)
-    before, after = sides
-    rows = [
-        Row(*key, before.get(key, 0.0), after.get(key, 0.0))
-        for key in dict.fromkeys([*before, *after])
-    ]
-    return [row for row in rows if round(row.before, 2) != round(row.after, 2)]
+    before, after = (_by_place(each) for each in (old, new))
+    nothing = (0.0, False)
+    found: list[Row] = []
+    for key in dict.fromkeys([*before, *after]):
+        (was, was_bound), (now, now_bound) = before.get(key, nothing), after.get(key, nothing)
+        if round(was, 2) != round(now, 2):
+            found.append(Row(*key, was, now, _sides(was_bound, now_bound)))
+    return found
+
+
+def _by_place(found: Bill | None) -> dict[tuple[str, str], tuple[float, bool]]:
+    """Return the expected month by model and region, and whether it lacks a price."""
+    lines: dict[tuple[str, str], list[Line]] = {}
+    for line in found.lines if found else ():
+        lines.setdefault((line.served.model, line.served.region), []).append(line)
+    each = {key: Bill(tuple(group)) for key, group in lines.items()}
+    return {
+        key: (one.total("expected") * HOURS_PER_MONTH, one.is_lower_bound("expected"))
+        for key, one in each.items()
+    }
+
+
+def _sides(before: bool, after: bool) -> tuple[str, ...]:
+    return ("before",) * before + ("after",) * after
 
 
 def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
+    sides = by_model(old), by_model(new)
     rows: list[Unit] = []
-    for name in dict.fromkeys(one.model for one in (*old, *new)):
-        mine = [[one for one in side if one.model == name] for side in (old, new)]
-        before, after = (blended(side) for side in mine)
+    for name in dict.fromkeys([*sides[0], *sides[1]]):
+        was, now = (side.get(name) for side in sides)
+        bounds = _sides(bool(was and was.is_lower_bound), bool(now and now.is_lower_bound))
+        before, after = (each and each.usd for each in (was, now))
         if _cents(before) != _cents(after):
-            unit = (mine[1] or mine[0])[0].speed.unit
-            rows.append(Unit(name, unit, before, after, not mine[0], not mine[1]))
+            unit = next(each.unit for each in (now, was) if each is not None)
+            rows.append(Unit(name, unit, before, after, was is None, now is None, bounds))
     return rows
 
 

@@ -62,6 +62,7 @@ def test_a_figure_on_a_rung_behind_one_without_a_price_is_a_lower_bound_and_so_a
         if (line.served.model, line.served.region) == ("llama-3.3-70b", "asia-southeast1")
     )
     assert line.unpriced == ("nvidia-h100-80gb x8 on-demand",)
+    assert "nvidia-h100-80gb x8 on-demand in asia-southeast1" in found.lacking
     assert bounds(line) == bounds(found) == set(FIELDS)
     assert bounds(found.by("model")["llama-3.3-70b"]) == set(FIELDS)
     assert bounds(found.by("region")["asia-southeast1"]) == set(FIELDS)

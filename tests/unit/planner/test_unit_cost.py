@@ -13,7 +13,7 @@ from infra.load import read as read_stack
 from infra.stack import Platform
 from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from planner.architectures import find
-from planner.cost import bill
+from planner.cost import FIELDS, Bill, bill
 from planner.plan import Question, plan
 from planner.unit_cost import (
     THOUSAND_PICTURES,
@@ -214,8 +214,19 @@ def test_a_model_over_its_regions_costs_the_mean_by_what_is_made():
     assert whole is not None
     each = [one.usd.value for one in costs if one.usd is not None]
     assert min(each) < whole.value < max(each)
-    assert by_model(costs)["gemma-3-27b"] == whole
+    assert by_model(costs)["gemma-3-27b"].usd == whole
     assert blended([*costs, replace(costs[0], usd_per_replica_hour=None)]) is None
+
+
+def test_a_unit_on_a_rung_behind_one_without_a_price_costs_at_least_that_and_so_does_its_model():
+    platform = read_stack("local")
+    found = bill(served(platform))
+    exact = unit_costs(platform, found)
+    assert [one.is_lower_bound for one in exact] == [False]
+    assert not by_model(exact)["llama-3.1-8b"].is_lower_bound
+    bound = Bill(tuple(replace(line, lower_bounds=frozenset(FIELDS)) for line in found.lines))
+    assert [one.is_lower_bound for one in unit_costs(platform, bound)] == [True]
+    assert by_model(unit_costs(platform, bound))["llama-3.1-8b"].is_lower_bound
 
 
 @pytest.mark.parametrize(

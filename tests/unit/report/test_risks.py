@@ -166,22 +166,39 @@ def test_a_quota_whose_limit_is_not_known_is_no_risk(stack):
     assert list(risks_capacity.of_quota(standings(needs(stack()), lambda need: None), "a")) == []
 
 
-@pytest.mark.parametrize(
-    ("monthly_usd", "discount", "severity"),
-    [
-        (1_000, 0, Severity.MEND),
-        (800_000, 0, Severity.KNOW),
-        (800_000, 40, None),
-        (2_000_000, 0, None),
-    ],
-)
-def test_a_budget_that_the_models_can_pass_is_a_risk(stack, monthly_usd, discount, severity):
-    total = bill(served(stack(name="prod")))
-    budget = stack(name="prod").budget.model_copy(
+def of_budget(platform, monthly_usd, discount=0):
+    budget = platform.budget.model_copy(
         update={"monthly_usd": monthly_usd, "discount_percent": discount}
     )
-    found = list(risks.of_budget(budget, total))
-    assert [one.severity for one in found] == ([severity] if severity else [])
+    return [(one.severity, one.what) for one in risks.of_budget(budget, bill(served(platform)))]
+
+
+def test_a_budget_that_the_models_pass_is_a_risk(stack):
+    [(severity, what)] = of_budget(stack(name="prod"), 1_000)
+    assert severity is Severity.MEND
+    assert "A month of what is expected costs ≥ $" in what
+
+
+def test_a_budget_that_only_the_known_prices_keep_within_is_told_and_not_taken_for_enough(stack):
+    for discount in (0, 40):
+        [(severity, what)] = of_budget(stack(name="prod"), 2_000_000, discount)
+        assert severity is Severity.KNOW
+        assert "costs at least $" in what
+        assert "whether that is enough is not known" in what
+
+
+def test_what_may_be_passed_and_what_is_passed_at_most_are_both_told(stack):
+    found = of_budget(stack(name="prod"), 800_000)
+    assert [severity for severity, _ in found] == [Severity.KNOW, Severity.KNOW]
+    assert "what is expected costs at least $" in found[0][1]
+    assert "all replicas that the stack allows costs ≥ $" in found[1][1]
+
+
+def test_a_budget_that_every_price_is_known_for_and_keeps_within_is_no_risk(stack):
+    budget = stack(name="prod").budget
+    total = bill(served(stack(rungs(0))))
+    assert not total.lacking
+    assert list(risks.of_budget(budget, total)) == []
 
 
 def test_a_stack_without_a_budget_has_no_risk_of_passing_it(stack):

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 import typer
 
+from infra.load import parse, platform_of
+from planner.plan import Estimate
 from scripts import verdict as command
 from scripts.console import CommandError
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.markdown import MARKER, code, comment, plain
-from scripts.verdicts.money import Amount, Money
+from scripts.verdicts.money import Amount, Money, Row, Unit, money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid, svg
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
@@ -27,6 +29,7 @@ from tests.unit.verdicts.steps import step
 from twin.paths import REPOSITORY
 
 CLUSTER = "gcp:container/cluster:Cluster"
+NAME = "llama-3.3-70b"
 
 
 def change(kind=Kind.SAFE, action="update", name="acme", **others):
@@ -108,6 +111,35 @@ def test_a_figure_that_lacks_a_price_carries_its_sign():
     text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
     assert "| expected | 100 | 350 | +$250 |" in text
     assert "| maximum | 1,000 | ≥ 2,000 | +$1,000 |" in text
+
+
+def test_rows_of_models_carry_their_own_signs_and_the_summary_says_what_it_lacks():
+    cost, low = Estimate(2, 1, 4), Estimate(1, 0.5, 2)
+    found = Money(
+        Amount(1, 100, 1000),
+        Amount(1, 350, 2000, ("expected",)),
+        rows=(Row("chat", "east", 100, 350, ("after",)), Row("draw", "east", 1, 2)),
+        units=(Unit("chat", "million output tokens", low, cost, False, False, ("after",)),),
+        is_lower_bound=True,
+    )
+    text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
+    assert "+$250 a month expected without prices that are missing" in text
+    assert "| `chat in east` | 100 | ≥ 350 | +$250 |" in text
+    assert "| `draw in east` | 1 | 2 | +$1 |" in text
+    assert "| 1.00 (0.50 to 2.00) | ≥ 2.00 (1.00 to 4.00) |" in text
+
+
+def test_a_change_of_the_stack_with_missing_prices_has_the_sign_in_each_row_it_belongs_to():
+    old, new = (
+        parse(json.dumps({**raw, "models": {**raw["models"], NAME: {**model, "replicas": many}}}))
+        for raw in [platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")]
+        for model in [raw["models"][NAME]]
+        for many in [{"min": 1, "max": 2}, {"min": 1, "max": 6}]
+    )
+    found = money(old, new)
+    bounds = {row.region: row.lower_bounds for row in found.rows}
+    assert bounds["us-central1"] == ()
+    assert bounds["asia-southeast1"] == ("before", "after")
 
 
 def test_a_new_stack_and_one_that_is_gone_say_so():
