@@ -111,6 +111,25 @@ def cpu_families() -> frozenset[str]:
     return frozenset((*known["shared"], *known["own"]))
 
 
+@dataclass(frozen=True)
+class Selection:
+    """What has to be said beside a quota's name, so that it has one value."""
+
+    is_regional: bool
+    dimension: str | None
+    """Such as `gpu_family`; None where the name and the region say it all."""
+    values: tuple[str, ...] = ()
+    """Values of the dimension that the catalogue of accelerators has."""
+
+
+def selection(name: str) -> Selection:
+    """Returns what selects the value of a quota; one that no file of ours has is regional."""
+    entry = _document()["metrics"].get(name) or {"scope": "region"}
+    chips = (accelerator(each).quota for each in accelerator_names())
+    values = {quota.value for quota in chips if quota.metric == name and quota.value}
+    return Selection(entry["scope"] == "region", entry.get("dimension"), tuple(sorted(values)))
+
+
 @cache
 def metric_names() -> frozenset[str]:
     """Returns the names of all quotas that data/quotas.yaml and data/accelerators.yaml know."""

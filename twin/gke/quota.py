@@ -12,12 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from gke_inference.accelerators import accelerator
 from gke_inference.quotas import (
     Metric,
+    Selection,
     accelerator_metric,
     cpu_families,
     cpu_metric,
     metric,
     metric_names,
+    selection,
 )
+from twin.cloud.regions import is_region, suggestion
 from twin.gke.machines import machines_of_family
 
 QuotaKind = Literal["on-demand", "preemptible"]
@@ -68,6 +71,32 @@ class QuotaLine(BaseModel):
             raise ValueError(f"metric: must be a known quota's name, got {self.metric!r}{meant}")
         return self
 
+    @model_validator(mode="after")
+    def _is_one_limit(self) -> "QuotaLine":
+        """Refuse a region or a value that is missing or too many: nothing would meet such a line."""
+        if self.region is not None and not is_region(self.region):
+            raise ValueError(
+                f"region: must be a region of Google Cloud, got {self.region!r}"
+                f"{suggestion(self.region)}"
+            )
+        if self.metric is None:
+            if self.value is not None:
+                raise ValueError(
+                    f"value: must be left out beside 'accelerator', which says it, got "
+                    f"{self.value!r}"
+                )
+            return self
+        asked = selection(self.metric)
+        if asked.is_regional != (self.region is not None):
+            rule = (
+                f"must be set, as {self.metric} is a quota of each region"
+                if asked.is_regional
+                else f"must be left out, as {self.metric} is a quota of the whole project"
+            )
+            raise ValueError(f"region: {rule}, got {self.region!r}")
+        _check_value(self.metric, asked, self.value)
+        return self
+
     @property
     def most(self) -> int:
         """The limit, in the quota's unit."""
@@ -88,6 +117,36 @@ class QuotaLine(BaseModel):
             for counted, where, taken in draws(name, region, kind, amount)
             if counted.label == label and where == self.region
         )
+
+
+def _check_value(name: str, asked: Selection, value: str | None) -> None:
+    """Refuse a value of a quota that it does not have.
+
+    Raises:
+        ValueError: it has no dimension, needs one, or the dimension has no such value.
+    """
+    if asked.dimension is None:
+        if value is not None:
+            raise ValueError(f"value: must be left out, as {name} has no dimension, got {value!r}")
+        return
+    if asked.values:
+        if value not in asked.values:
+            raise ValueError(
+                f"value: must be the {asked.dimension} of {name}, one of "
+                f"{', '.join(asked.values)}, got {value!r}"
+            )
+    elif value is None or not _is_family_of(name, value):
+        raise ValueError(
+            f"value: must be the {asked.dimension} of {name}, a family of general machines such as "
+            f"C4, got {value!r}"
+        )
+
+
+def _is_family_of(name: str, value: str) -> bool:
+    """Say whether vCPUs of a family, in Google's spelling, count against a quota by families."""
+    family = value.lower()
+    found = cpu_metric(family) if _is_general_family(family) else None
+    return found is not None and found == metric(name, value)
 
 
 def draws(

@@ -151,6 +151,68 @@ def test_a_quota_line_of_something_unknown_is_refused_when_it_is_read(kind, fiel
         World.model_validate({"quota": [line]})
 
 
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ({"metric": "CPUS"}, "region: must be set, as CPUS is a quota of each region, got None"),
+        ({"metric": "N2_CPUS"}, "region: must be set, as N2_CPUS is a quota of each region"),
+        (
+            {"metric": "GPUS_ALL_REGIONS", "region": "us-central1"},
+            "region: must be left out, as GPUS_ALL_REGIONS is a quota of the whole project, got "
+            "'us-central1'",
+        ),
+        (
+            {"metric": "CPUS", "region": "us-centrall"},
+            "region: must be a region of Google Cloud, got 'us-centrall'; did you mean us-central1?",
+        ),
+        (
+            {"metric": "TPUS_PER_TPU_FAMILY", "region": "us-central1"},
+            "value: must be the tpu_family of TPUS_PER_TPU_FAMILY, one of CT6E, tpu7x, got None",
+        ),
+        (
+            {"metric": "TPUS_PER_TPU_FAMILY", "region": "us-central1", "value": "ct6e"},
+            "one of CT6E, tpu7x, got 'ct6e'",
+        ),
+        (
+            {"metric": "CPUS_PER_VM_FAMILY", "region": "us-central1"},
+            "value: must be the vm_family of CPUS_PER_VM_FAMILY, a family of general machines "
+            "such as C4, got None",
+        ),
+        (
+            {"metric": "CPUS_PER_VM_FAMILY", "region": "us-central1", "value": "E2"},
+            "such as C4, got 'E2'",
+        ),
+        (
+            {"metric": "CPUS", "region": "us-central1", "value": "E2"},
+            "value: must be left out, as CPUS has no dimension, got 'E2'",
+        ),
+    ],
+)
+def test_a_quota_line_that_nothing_could_ever_count_against_is_refused(line, rule):
+    with pytest.raises(ValidationError, match=re.escape(rule)) as refused:
+        World.model_validate({"quota": [{**line, "limit": 1}]})
+    assert refused.value.error_count() == 1
+
+
+def test_a_value_beside_an_accelerator_is_refused():
+    line = {"region": "us-central1", "accelerator": "tpu-v6e", "chips": 1, "value": "CT6E"}
+    with pytest.raises(ValidationError, match="value: must be left out beside 'accelerator'"):
+        QuotaLine(**line)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TPUS_PER_TPU_FAMILY", "CT6E"),
+        ("GPUS_PER_GPU_FAMILY", "NVIDIA_H100"),
+        ("CPUS_PER_VM_FAMILY", "C4"),
+    ],
+)
+def test_a_quota_line_of_a_family_is_met_by_what_is_of_it(name, value):
+    line = QuotaLine(metric=name, region="us-central1", value=value, limit=1)
+    assert line.label == f"{name} {value}"
+
+
 @pytest.mark.parametrize("name", ["NVIDIA_L4_GPUS", "PREEMPTIBLE_CPUS", "N2_CPUS", "HDB_TOTAL_GB"])
 def test_a_quota_line_may_have_any_name_of_the_catalogues(name):
     assert QuotaLine(metric=name, region="us-central1", limit=1).label == name
