@@ -24,6 +24,7 @@ COMMANDS = (
     "ask",
     "preview",
     "verdict",
+    "touched",
     "render",
     "check",
     "preflight",

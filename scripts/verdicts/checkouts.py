@@ -10,8 +10,10 @@ from pathlib import Path
 
 from scripts.console import CommandError
 
-_ASIDE = ("changelog.d/", "docs/", "tests/", ".github/", "twin/", "scripts/")
+ASIDE = (".ci/", "changelog.d/", "docs/", "tests/", ".github/", "twin/", "scripts/")
 """Folders that no stack is made of: twin and program are this checkout's for both sides."""
+_FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE")
+"""Files at the root that no stack is made of, as no Markdown there."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,15 @@ def _git(head: Path, *arguments: str, environment: dict[str, str] | None = None)
     return answer.stdout
 
 
-def base_commit(head: Path, base: str) -> str:
+def base_commit(head: Path, base: str, option: str = "--base") -> str:
     """Return the commit to compare with: where `head` and `base` parted.
 
     So only what `head` changes counts. It is `base` itself where the history does not say.
+
+    Args:
+        head: a working tree.
+        base: commit, branch or tag.
+        option: that an error is about.
 
     Raises:
         CommandError: `head` is in no repository, or that knows no such commit.
@@ -68,7 +75,7 @@ def base_commit(head: Path, base: str) -> str:
         except CommandError:
             return tip
     raise CommandError(
-        f"--base: must be a commit, branch or tag of {head}, got {base!r}; a shallow clone has "
+        f"{option}: must be a commit, branch or tag of {head}, got {base!r}; a shallow clone has "
         f"few: `git fetch --no-tags origin {base}`"
     )
 
@@ -105,4 +112,6 @@ def touches(stack: str, files: list[str]) -> bool:
 def _touches(stack: str, name: str) -> bool:
     if name.startswith("stacks/"):
         return name == f"stacks/Pulumi.{stack}.yaml"
-    return not (name.startswith(_ASIDE) or ("/" not in name and name.endswith(".md")))
+    if name.startswith(ASIDE) or name in _FILES_ASIDE:
+        return False
+    return "/" in name or not name.endswith(".md")

@@ -73,7 +73,7 @@ class QuotaLine(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_limit(self) -> "QuotaLine":
-        """Refuse a region or a value that is missing or too many: nothing would meet such a line."""
+        """Refuse a region or value that is missing or too many: nothing would meet such a line."""
         if self.region is not None and not is_region(self.region):
             raise ValueError(
                 f"region: must be a region of Google Cloud, got {self.region!r}"

@@ -163,7 +163,7 @@ def test_a_quota_line_of_something_unknown_is_refused_when_it_is_read(kind, fiel
         ),
         (
             {"metric": "CPUS", "region": "us-centrall"},
-            "region: must be a region of Google Cloud, got 'us-centrall'; did you mean us-central1?",
+            "must be a region of Google Cloud, got 'us-centrall'; did you mean us-central1?",
         ),
         (
             {"metric": "TPUS_PER_TPU_FAMILY", "region": "us-central1"},

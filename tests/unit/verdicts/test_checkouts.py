@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from scripts.console import CommandError
+from scripts.touched import touched
 from scripts.verdict import chosen, judge
 from scripts.verdicts.checkouts import (
     Checkout,
@@ -150,3 +151,33 @@ def test_a_machine_without_git_is_one_message(repository, tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CommandError, match="git: must be on PATH"):
         base_commit(repository, "main")
+
+
+def test_the_stacks_that_changes_touch_are_printed_one_a_line(repository, capsys):
+    (repository / "stacks" / "Pulumi.prod.yaml").write_text("config: {}\n")
+    touched("HEAD", head=repository)
+    assert capsys.readouterr().out == "prod\n"
+    touched("HEAD", ["dev"], repository)
+    assert capsys.readouterr().out == ""
+    (repository / "infra").mkdir()
+    (repository / "infra" / "a.py").write_text("")
+    touched("HEAD", head=repository)
+    assert capsys.readouterr().out == "dev\nprod\n"
+
+
+@pytest.mark.parametrize(
+    ("since", "stacks", "said"),
+    [
+        ("mian", None, r"^--since: must be a commit, branch or tag .*got 'mian'"),
+        ("HEAD", ["prud"], r"^--stack: must be one of dev, got 'prud'$"),
+    ],
+)
+def test_a_commit_or_stack_that_is_not_there_is_refused(repository, since, stacks, said):
+    with pytest.raises(CommandError, match=said):
+        touched(since, stacks, repository)
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".gitlab-ci.yml", "LICENSE", "CONTRIBUTING.md"])
+def test_files_at_the_root_that_no_stack_is_made_of_touch_none(name):
+    assert not touches("dev", [name])
+    assert touches("dev", [f"workloads/{name}"])

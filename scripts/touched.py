@@ -1,0 +1,33 @@
+"""`gke-inference touched`: which stacks the changes since a commit can touch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.console import CommandError
+from scripts.verdicts.checkouts import base_commit, changed_files, head_checkout, touches
+
+
+def touched(
+    since: Annotated[str, typer.Option(help="Commit, branch or tag to compare with.")],
+    stack: Annotated[
+        list[str] | None, typer.Option(help="Only this stack; may be repeated. Default: all.")
+    ] = None,
+    head: Annotated[
+        Path, typer.Option(help="Checkout to look at; what is not committed counts.")
+    ] = Path(),
+) -> None:
+    """Print the stacks that the changes since a commit can touch, one a line; none is no line.
+
+    A changed file touches every stack, except another stack's file and what no stack is made of,
+    such as documents and tests.
+    """
+    root = head.resolve()
+    known = head_checkout(root).stacks()
+    if unknown := [name for name in stack or () if name not in known]:
+        raise CommandError(f"--stack: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    files = changed_files(root, base_commit(root, since, "--since"))
+    for name in stack or known:
+        if touches(name, files):
+            print(name)
