@@ -136,5 +136,18 @@ def machine_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...
     return listed_zones(platform, region, rung) or platform.regions[region].zones
 
 
+def model_zones(
+    platform: Platform, model: Model, region: str, rung: Rung
+) -> tuple[str, ...] | None:
+    """Return the zones where a model can stand on a rung; None where nobody lists the rung's.
+
+    A disk with its weights keeps a model to the zones that have one.
+    """
+    found = listed_zones(platform, region, rung)
+    if not found and not zones_of(rung.accelerator, region):
+        return None
+    return tuple(zone for zone in found if model.disk is None or zone in model.disk.zones)
+
+
 def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
     return [zone for zone in zones if zone.rpartition("-")[0] == region]

@@ -141,7 +141,7 @@ def _claim_asks(platform: Platform, region: str, claim: Claim) -> Iterator[Ask]:
     largest: dict[tuple[Metric, str | None], Ask] = {}
     for at, rung in claim.rungs.items():
         nodes = claim.nodes(at)
-        for ask in _node_asks(platform, region, rung, nodes, claim.who):
+        for ask in _node_asks(platform, region, rung, nodes, claim.who, claim.disk_zones):
             key = (ask.metric, ask.region)
             before = largest.get(key)
             if before is None:
@@ -157,16 +157,26 @@ def _upgrade_asks(platform: Platform, region: str) -> Iterator[Ask]:
     extra = made_by_google("surge_nodes_per_upgrade")
     largest: dict[tuple[Metric, str | None], Ask] = {}
     for rung in upgrades(platform, region):
-        for ask in _node_asks(platform, region, rung, extra, "a node more in an upgrade"):
+        # it stands where the others of its pool do
+        for ask in _node_asks(platform, region, rung, extra, "a node more in an upgrade", ()):
             key = (ask.metric, ask.region)
             if key not in largest or largest[key].amount < ask.amount:
                 largest[key] = ask
     yield from largest.values()
 
 
-def _node_asks(platform: Platform, region: str, rung: Rung, nodes: int, who: str) -> Iterator[Ask]:
-    """Yield what some nodes of a rung ask for."""
+def _node_asks(
+    platform: Platform,
+    region: str,
+    rung: Rung,
+    nodes: int,
+    who: str,
+    disk_zones: tuple[str, ...] | None = None,
+) -> Iterator[Ask]:
+    """Yield what some nodes of a rung ask for; in the zones of the disks, where there are some."""
     zones = machine_zones(platform, region, rung)
+    if disk_zones is not None:
+        zones = tuple(zone for zone in zones if zone in disk_zones)
     chips = nodes * rung.chips_per_node
     counted = accelerator_metric(rung.accelerator, rung.provisioning)
     is_elsewhere = rung.reservation_project is not None

@@ -31,6 +31,8 @@ class Claim:
     """Pools made beforehand, which stop growing at their maximum."""
     zones: int
     """Zones of the region's cluster."""
+    disk_zones: tuple[str, ...] | None = None
+    """Zones with a disk of the model's weights, which it does not leave; None: it has no disk."""
 
     def nodes(self, at: int) -> int:
         """Return the nodes that it can ask of one rung at most."""
@@ -55,22 +57,23 @@ def _of_model(platform: Platform, name: str, model: Model, region: str) -> Itera
     rungs = checked_rungs(platform, model.capacity, region)
     pools = platform.capacity[model.capacity].node_pools
     zones = len(platform.regions[region].zones)
+    kept = None if model.disk is None else model.disk.zones
     least, most = model.replicas.min, model.replicas.max
     if form_in(platform, model, region) is Form.PAIRED:
         added, _ = update_steps(least + standby(model))
         for kind in ("tpu", "gpu"):  # either side may have to serve alone
             of_kind = {at: rung for at, rung in rungs.items() if rung.kind == kind}
-            yield Claim(name, of_kind, most + added, pools, zones)
+            yield Claim(name, of_kind, most + added, pools, zones, kept)
     else:
         added, _ = update_steps(least)
-        yield Claim(name, rungs, most + added, pools, zones)
+        yield Claim(name, rungs, most + added, pools, zones, kept)
     capacity = prefill_capacity(model)
     if model.disaggregated is not None and capacity is not None:
         prefill = model.disaggregated.prefill.replicas
         used = checked_rungs(platform, capacity, region)
         own = platform.capacity[capacity].node_pools
         added, _ = update_steps(prefill.min)
-        yield Claim(f"{name} prefill", used, prefill.max + added, own, zones)
+        yield Claim(f"{name} prefill", used, prefill.max + added, own, zones, kept)
 
 
 def upgrades(platform: Platform, region: str) -> Iterator[Rung]:

@@ -7,7 +7,7 @@ from infra.canary import VersionedModel, with_canaries
 from infra.capacity import uses_tpu
 from infra.stack import Model, Platform
 from infra.stack.models import Slo
-from scripts.report.places import span
+from scripts.report.words import span, time
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def _promise(slo: Slo | None) -> tuple[str, ...]:
     if slo is None:
         return ()
     found = {
-        "first token in {} ms": slo.ttft_p95_ms,
-        "next ones in {} ms": slo.tpot_p95_ms,
-        "starts in {} s": slo.cold_start_s,
+        "first token in": (slo.ttft_p95_ms, "{:,} ms"),
+        "next ones in": (slo.tpot_p95_ms, "{:,} ms"),
     }
-    return tuple(words.format(value) for words, value in found.items() if value is not None)
+    said = [f"{words} {form.format(each)}" for words, (each, form) in found.items() if each]
+    return (*said, *([f"starts in {time(slo.cold_start_s)}"] if slo.cold_start_s else []))

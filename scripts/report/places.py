@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gke_inference.accelerators import accelerator
 from gke_inference.prices import Price, rung_price
 from gke_inference.rungs import Rung
-from infra.capacity import checked_rungs, listed_zones, prefill_capacity
+from infra.capacity import checked_rungs, listed_zones, model_zones, prefill_capacity
 from infra.names import Names
 from infra.stack import Model, Platform
 from infra.stack.regions import Region
@@ -43,8 +43,8 @@ class Offer:
     """A rung in one region."""
 
     region: str
-    zones: tuple[str, ...]
-    """Where its machines can stand; empty: the catalogue does not list them."""
+    zones: tuple[str, ...] | None
+    """Where machines for the ladder's models can stand; None: the catalogue does not list them."""
     price: Price | None
     """Of a replica an hour."""
     notes: tuple[str, ...]
@@ -56,12 +56,17 @@ class Step:
     """One rung of a ladder, over all regions that have it."""
 
     rung: Rung
-    title: str
-    """Of the accelerator."""
-    chips: Chips
-    risk: str
-    """How the way to buy it can fail."""
     offers: tuple[Offer, ...]
+
+    @property
+    def title(self) -> str:
+        """Of the accelerator."""
+        return accelerator(self.rung.accelerator).title
+
+    @property
+    def risk(self) -> str:
+        """How the way to buy it can fail."""
+        return obtaining(self.rung.provisioning)
 
 
 @dataclass(frozen=True)
@@ -74,20 +79,8 @@ class Ladder:
     moves_back: bool
     has_images: bool
     """Whether its nodes carry the engine images."""
-
-
-@dataclass(frozen=True)
-class Running:
-    """A model in one region."""
-
-    model: str
-    chips: Chips
-    """Of its first rung there."""
-    rung: str
-    minimum: int
-    maximum: int
-    beside: tuple[str, ...]
-    """Replicas of other roles, such as `1 standby`."""
+    has_disks: bool
+    """Whether disks with their weights keep all its models to the disks' zones."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,8 @@ class Place:
     zones: tuple[str, ...]
     system_nodes: str
     maintenance: str
-    models: tuple[Running, ...]
+    models: tuple[tuple[Served, ...], ...]
+    """Every model, its roles each: those that serve first."""
 
 
 def picture(rung: Rung) -> Chips:
@@ -123,32 +117,42 @@ def ladders(platform: Platform) -> tuple[Ladder, ...]:
 
 def _ladder(platform: Platform, name: str) -> Ladder:
     capacity = platform.capacity[name]
+    users = {key: model for key, model in platform.models.items() if name in _capacities(model)}
     by_place: dict[int, tuple[Rung, list[Offer]]] = {}
     for region in platform.regions:
         for at, rung in checked_rungs(platform, name, region).items():
             offer = Offer(
                 region,
-                listed_zones(platform, region, rung),
+                _zones(platform, users.values(), region, rung),
                 rung_price(rung, region, allow_lower_bound=True),
                 notes(rung.accelerator, region, rung.provisioning),
             )
             by_place.setdefault(at, (rung, []))[1].append(offer)
     return Ladder(
         name,
-        tuple(_step(*by_place[at]) for at in sorted(by_place)),
-        tuple(key for key, model in platform.models.items() if name in _capacities(model)),
+        tuple(Step(rung, tuple(offers)) for _, (rung, offers) in sorted(by_place.items())),
+        tuple(users),
         capacity.move_back,
         capacity.image_cache,
+        bool(users) and all(model.disk is not None for model in users.values()),
     )
+
+
+def _zones(
+    platform: Platform, users: Iterable[Model], region: str, rung: Rung
+) -> tuple[str, ...] | None:
+    """Return the zones where a model that uses a rung can stand; None where nobody lists them."""
+    here = [model for model in users if region in platform.regions_of(model)]
+    if not here:
+        return listed_zones(platform, region, rung) or None
+    found = [model_zones(platform, model, region, rung) for model in here]
+    if any(zones is None for zones in found):
+        return None
+    return tuple(dict.fromkeys(zone for zones in found for zone in zones or ()))
 
 
 def _capacities(model: Model) -> tuple[str, ...]:
     return (model.capacity, prefill_capacity(model) or model.capacity)
-
-
-def _step(rung: Rung, offers: list[Offer]) -> Step:
-    title = accelerator(rung.accelerator).title
-    return Step(rung, title, picture(rung), obtaining(rung.provisioning), tuple(offers))
 
 
 def places(platform: Platform, lines: Iterable[Served]) -> tuple[Place, ...]:
@@ -184,20 +188,7 @@ def _place(platform: Platform, name: str, region: Region, lines: list[Served]) -
         if window is None
         else f"{', '.join(day.name[:3].capitalize() for day in window.days)} "
         f"from {window.start_hour:02}:00 UTC for {window.hours} h",
-        tuple(_running(model, roles) for model, roles in by_model.items()),
+        tuple(
+            tuple(sorted(roles, key=lambda one: one.role != "serve")) for roles in by_model.values()
+        ),
     )
-
-
-def _running(model: str, roles: list[Served]) -> Running:
-    main = next((one for one in roles if one.role == "serve"), roles[0])
-    beside = tuple(
-        f"{span(one.minimum, one.maximum)} {one.role}" for one in roles if one is not main
-    )
-    return Running(
-        model, picture(main.rungs[0]), main.rungs[0].label, main.minimum, main.maximum, beside
-    )
-
-
-def span(least: int, most: int) -> str:
-    """Return a range of numbers as a reader says it: `2 to 12`, or `1` where both are one."""
-    return str(least) if least == most else f"{least} to {most}"

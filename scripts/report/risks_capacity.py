@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from gke_inference.accelerators import zones_of
 from gke_inference.rungs import Rung
 from infra.canary import with_canaries
-from infra.capacity import checked_rungs, listed_zones
+from infra.capacity import checked_rungs, model_zones
 from infra.costing import Start
 from infra.quota_check import Standing, request
 from infra.stack import Model, Platform
 from planner.cost import Served
 from planner.unit_cost import UnitCost
 from scripts.report.risks import Risk, Severity, listed
+from scripts.report.words import time
 
 _LASTING = frozenset(["reservation", "calendar", "on-demand"])
 
@@ -65,7 +65,7 @@ def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -
     model = platform.models[name]
     alone: list[str] = []
     for region, rungs in by_region.items():
-        found = {rung.label: _zones(platform, model, region, rung) for rung in rungs}
+        found = {rung.label: model_zones(platform, model, region, rung) for rung in rungs}
         for label, place in found.items():
             if place is not None and not place:
                 yield Risk(
@@ -86,14 +86,6 @@ def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -
             listed(alone),
             "add a disk in another zone" if model.disk else "add a rung in another zone",
         )
-
-
-def _zones(platform: Platform, model: Model, region: str, rung: Rung) -> set[str] | None:
-    """Return the zones where a model can stand on a rung; None where nobody lists them."""
-    found = set(listed_zones(platform, region, rung))
-    if not found and not zones_of(rung.accelerator, region):
-        return None
-    return found if model.disk is None else found & set(model.disk.zones)
 
 
 def of_quota(found: Iterable[Standing], project: str) -> Iterator[Risk]:
@@ -131,7 +123,7 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
                 Severity.MEND,
                 "Replicas",
                 f"{name} keeps one replica in a region: when it is lost, nothing there answers for "
-                f"up to {one.start.seconds:.0f} s",
+                f"up to {time(one.start.seconds)}",
                 listed(region for (model, region), count in least.items()
                        if model == name and count == 1),
                 "keep two replicas, or one on standby",
@@ -169,8 +161,8 @@ def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:
         yield Risk(
             Severity.MEND,
             "Cold start",
-            f"{model} on {rung} starts in {worst.start.seconds:.0f} s, "
-            f"slo.cold_start_s is {worst.limit:.0f}",
+            f"{model} on {rung} starts in {time(worst.start.seconds)}, "
+            f"slo.cold_start_s promises {time(worst.limit or 0.0)}",
             listed(one.region for one in found),
             "keep the image and the weights nearer, keep spare replicas, or promise less",
         )

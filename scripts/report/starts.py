@@ -1,10 +1,11 @@
 """How long replicas take to start, as the page draws it: one bar a model and rung."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infra.costing import Start
 from infra.stack import Platform
-from planner.coldstart import ColdStart, asks_at, spare_replicas
+from planner.coldstart import ColdStart, Stage, asks_at, spare_replicas
 
 PHASES = {
     "machine": ("queue", "node"),
@@ -15,17 +16,6 @@ PHASES = {
 
 
 @dataclass(frozen=True)
-class Part:
-    """One stage of a bar, in seconds from the start."""
-
-    name: str
-    phase: str
-    begins: float
-    seconds: float
-    how: str
-
-
-@dataclass(frozen=True)
 class Bar:
     """The start of a replica on a rung, in all regions where it is the same."""
 
@@ -33,7 +23,8 @@ class Bar:
     rung: str
     regions: tuple[str, ...]
     start: ColdStart
-    parts: tuple[Part, ...]
+    parts: tuple[tuple[float, Stage], ...]
+    """Stages in the order they are passed, each with the seconds at which it begins."""
     first_seconds: float
     """Of the very first one, with nothing compiled."""
     limit: float | None
@@ -70,13 +61,10 @@ def _bar(platform: Platform, group: list[Start]) -> Bar:
     )
 
 
-def _parts(start: ColdStart) -> list[Part]:
+def _parts(start: ColdStart) -> Iterator[tuple[float, Stage]]:
     # the queue for a machine comes before the machine, wherever the list of stages has it
     order = [name for names in PHASES.values() for name in names]
-    phase = {name: key for key, names in PHASES.items() for name in names}
-    found: list[Part] = []
     begins = 0.0
     for stage in sorted(start.stages, key=lambda each: order.index(each.name)):
-        found.append(Part(stage.name, phase[stage.name], begins, stage.seconds, stage.how))
+        yield begins, stage
         begins += stage.seconds
-    return found

@@ -17,9 +17,9 @@ _POOLS = "inference-pool-crd"
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """GKE in one region."""
+    """GKE in the regions where it is the same."""
 
-    region: str
+    regions: tuple[str, ...]
     mode: str
     channel: str
     least: str
@@ -28,30 +28,15 @@ class Kubernetes:
 
 
 @dataclass(frozen=True)
-class Api:
-    """An API group at a version, and what of it the stack uses."""
-
-    version: str
-    kinds: tuple[tuple[str, int], ...]
-    """Kind and number of objects, over all clusters."""
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A custom resource definition that the stack brings."""
-
-    name: str
-    versions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Versions:
     """All of it."""
 
     images: tuple[Row, ...]
     kubernetes: tuple[Kubernetes, ...]
-    apis: tuple[Api, ...]
-    definitions: tuple[Definition, ...]
+    apis: dict[str, dict[str, int]]
+    """Objects that the stack has of each API version, over all clusters, by kind."""
+    definitions: dict[str, tuple[str, ...]]
+    """Versions that are served of each custom resource definition that the stack brings."""
     catalogue: str
     """Day of the facts on accelerators."""
 
@@ -82,14 +67,22 @@ def versions(platform: Platform, worlds: Iterable[World]) -> Versions:
     }
     return Versions(
         tuple(rows(platform, next(iter(platform.regions)))),
-        tuple(_kubernetes(platform, region) for region in platform.regions),
-        tuple(Api(name, tuple(sorted(found.items()))) for name, found in sorted(kinds.items())),
-        tuple(Definition(name, served) for name, served in sorted(definitions.items())),
+        _kubernetes(platform),
+        {name: dict(sorted(found.items())) for name, found in sorted(kinds.items())},
+        dict(sorted(definitions.items())),
         catalogue_date(),
     )
 
 
-def _kubernetes(platform: Platform, region: str) -> Kubernetes:
+def _kubernetes(platform: Platform) -> tuple[Kubernetes, ...]:
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
+    for region in platform.regions:
+        alike.setdefault(_of_region(platform, region), []).append(region)
+    return tuple(Kubernetes(tuple(regions), *key) for key, regions in alike.items())
+
+
+def _of_region(platform: Platform, region: str) -> tuple[str, str, str, str]:
+    """Return mode, channel, the oldest version that will do, and for what."""
     settings = platform.regions[region]
     needed = {gke_minimum(_POOLS): "InferencePool"}
     for capacity in platform.capacity:
@@ -97,9 +90,7 @@ def _kubernetes(platform: Platform, region: str) -> Kubernetes:
             if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):
                 needed[least] = rung.accelerator
     least = max(needed, key=version_key)
-    return Kubernetes(
-        region, settings.mode.value, settings.release_channel.value, least, needed[least]
-    )
+    return settings.mode.value, settings.release_channel.value, least, needed[least]
 
 
 def version_key(version: str) -> tuple[int, ...]:

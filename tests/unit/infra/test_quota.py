@@ -56,6 +56,13 @@ def test_models_that_share_a_quota_are_added_up_and_named() -> None:
     assert need.dimensions == {"region": "us-central1", "tpu_family": "CT6E"}
 
 
+def test_machines_of_a_model_with_disks_stand_only_in_the_zones_of_the_disks() -> None:
+    found = by_label(read("prod"))
+    assert found["GPUS_PER_GPU_FAMILY NVIDIA_H100"].zones == ("us-central1-b",)
+    shared = found["PREEMPTIBLE_NVIDIA_H100_GPUS"]  # of a model without a disk, too
+    assert len(shared.zones) == 3
+
+
 def test_a_single_replica_is_replaced_by_a_second_one_in_an_update() -> None:
     alone = by_label(changed("local", (REPLICAS, {"min": 1, "max": 8, "standby": 0})))
     several = by_label(changed("local", (REPLICAS, {"min": 2, "max": 8, "standby": 0})))

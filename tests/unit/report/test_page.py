@@ -1,5 +1,6 @@
 """The page of a stack: its figures are those of the commands, and its markup is sound."""
 
+import re
 from datetime import date
 from html.parser import HTMLParser
 
@@ -14,7 +15,8 @@ from planner.cost import bill
 from scripts.images_actions import rows
 from scripts.report.page import page
 from scripts.report.starts import bars
-from scripts.report.write import html, time
+from scripts.report.words import time
+from scripts.report.write import html
 from tests.unit.report.conftest import NAME, route, state
 
 DAY = date(2026, 11, 21)
@@ -49,8 +51,8 @@ def test_the_bars_are_the_starts_of_the_command_coldstart(stack):
             for bar in drawn
             if (bar.model, bar.rung) == (one.model, one.rung) and one.region in bar.regions
         ]
-        last = bar.parts[-1]
-        assert last.begins + last.seconds == pytest.approx(one.start.seconds)
+        begins, last = bar.parts[-1]
+        assert begins + last.seconds == pytest.approx(one.start.seconds)
         minimum = platform.models[one.model].replicas.min
         assert bar.spare == spare_replicas(minimum, one.start)
         assert bar.asks_at == asks_at(one.start)
@@ -61,7 +63,7 @@ def test_a_bar_begins_with_the_wait_for_a_machine(stack):
     platform = stack(name="prod")
     queued = [bar for bar in bars(platform, starts(platform)) if "flex-start" in bar.rung]
     assert queued
-    assert all(bar.parts[0].name == "queue" for bar in queued)
+    assert all(bar.parts[0][1].name == "queue" for bar in queued)
 
 
 def test_a_canary_has_its_share_and_a_pinned_version_its_header(made):
@@ -76,8 +78,8 @@ def test_a_canary_has_its_share_and_a_pinned_version_its_header(made):
 def test_versions_are_those_of_the_lock_and_of_the_rendered_objects(made, stack):
     assert made.versions.images == tuple(rows(stack(), "us-central1"))
     assert made.versions.unpinned == sum(not row.is_pinned for row in made.versions.images)
-    (api,) = made.versions.apis
-    assert api.kinds == (("Gateway", 1), ("HTTPRoute", 2))
+    (kinds,) = made.versions.apis.values()
+    assert kinds == {"Gateway": 1, "HTTPRoute": 2}
 
 
 class Reader(HTMLParser):
@@ -189,3 +191,32 @@ def test_what_a_stack_says_is_text_and_no_markup(stack, rendered):
 )
 def test_a_time_is_said_in_minutes_and_seconds(seconds, said):
     assert time(seconds) == said
+
+
+def test_every_time_of_a_start_is_in_minutes_and_seconds(stack, rendered):
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    found = page(stack(name="prod"), "prod", folder, day=DAY)
+    text = html(found)
+    late = [bar.start.seconds - bar.limit for bar in found.bars if bar.is_late and bar.limit]
+    assert late
+    assert all(f"{time(seconds)} too late" in text for seconds in late)
+    # how a stage was reckoned, in its tooltip, is the arithmetic in seconds
+    words = re.sub(r"<title>[^<]*</title>|<[^>]+>", " ", text)
+    assert re.findall(r"\b\d{3,} s\b", words) == []
+    assert "starts in 10 min" in words
+
+
+def test_the_cost_of_a_million_tokens_at_the_top_carries_the_sign_where_a_price_is_missing(
+    stack, rendered
+):
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    for name, sign in (("prod", "≥\u00a0$"), ("local", "$")):
+        text = html(page(stack(name=name), name, folder, day=DAY))
+        tile = text.partition("<dt>A million tokens</dt>")[2]
+        assert tile.startswith(f"<dd>{sign}")
+
+
+def test_regions_with_the_same_kubernetes_share_a_row(stack, rendered):
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    [row] = page(stack(name="prod"), "prod", folder, day=DAY).versions.kubernetes
+    assert row.regions == ("us-central1", "europe-west4", "asia-southeast1")

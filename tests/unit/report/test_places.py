@@ -60,7 +60,25 @@ def test_a_region_says_what_runs_there_and_what_stands_by(stack):
     platform = stack(name="prod")
     first, *_, last = places(platform, served(platform))
     assert first.cluster == "acme-prod-us-central1"
-    assert [one.model for one in first.models] == list(platform.models)
-    assert (first.models[0].minimum, first.models[0].maximum) == (2, 12)
-    assert first.models[0].beside == ("1 standby",)
-    assert "qwen3-32b" not in [one.model for one in last.models]
+    assert [roles[0].model for roles in first.models] == list(platform.models)
+    main, beside = first.models[0]
+    assert (main.role, main.minimum, main.maximum) == ("serve", 2, 12)
+    assert (beside.role, beside.minimum, beside.maximum) == ("standby", 1, 1)
+    assert "qwen3-32b" not in [roles[0].model for roles in last.models]
+
+
+def test_a_ladder_whose_models_have_disks_is_only_in_the_zones_of_the_disks(stack):
+    heavy = next(one for one in ladders(stack(name="prod")) if one.name == "heavy")
+    assert heavy.has_disks
+    for step in heavy.steps:
+        assert {offer.region: offer.zones for offer in step.offers}["us-central1"] == (
+            "us-central1-b",
+        )
+
+    def shared(data):
+        data["models"]["qwen3-embedding-0.6b"]["capacity"] = "heavy"
+
+    both = next(one for one in ladders(stack(shared, "prod")) if one.name == "heavy")
+    assert not both.has_disks
+    on_demand = {offer.region: offer.zones for offer in both.steps[1].offers}
+    assert len(on_demand["us-central1"]) == 3

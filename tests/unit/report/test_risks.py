@@ -14,6 +14,7 @@ from policies.invariants.finding import Finding, Verdict
 from policies.invariants.judge import Report
 from scripts.report import risks, risks_capacity
 from scripts.report.risks import Risk, Severity
+from scripts.report.words import time
 
 
 def rungs(*kept):
@@ -80,7 +81,7 @@ def test_a_model_of_one_replica_is_a_risk_and_a_standby_mends_it(stack):
     ]
     assert [len(each) for each in found] == [1, 0]
     slowest = max(one.start.seconds for one in starts(stack()))
-    assert f"up to {slowest:.0f} s" in found[0][0].what
+    assert f"up to {time(slowest)}" in found[0][0].what
 
 
 def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
@@ -91,8 +92,8 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
     found = list(risks_capacity.of_starts(starts(platform)))
     late = [one for one in starts(platform) if one.is_late]
     assert [one.what for one in found] == [
-        f"llama-3.1-8b on {late[0].rung} starts in {late[0].start.seconds:.0f} s, "
-        "slo.cold_start_s is 300"
+        f"llama-3.1-8b on {late[0].rung} starts in {time(late[0].start.seconds)}, "
+        "slo.cold_start_s promises 5 min"
     ]
 
 

@@ -1,0 +1,38 @@
+"""How the page says numbers: one rule for each unit."""
+
+import math
+
+_AT_LEAST = "≥\N{NO-BREAK SPACE}"
+
+
+def dollars(value: float, is_lower_bound: bool = False) -> str:
+    """Return an amount without cents: `$698,545`, or `≥ $698,545` where a price is missing."""
+    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.0f}"
+
+
+def cents(value: float, is_lower_bound: bool = False) -> str:
+    """Return an amount with cents: `$10.80`, or `≥ $10.80` where a price is missing."""
+    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.2f}"
+
+
+def part(value: float, most: float) -> str:
+    """Return how much of the width of a picture a value takes: `12.5%`."""
+    return f"{100 * value / most:.3g}%" if most else "0%"
+
+
+def per_cent(value: float) -> str:
+    """Return a share as a reader says it: `59 %`."""
+    return f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
+
+
+def time(seconds: float) -> str:
+    """Return a time as a reader says it: `45 s`, `6 min 49 s`."""
+    minutes, rest = divmod(math.floor(seconds + 0.5), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+
+
+def span(least: int, most: int) -> str:
+    """Return a range of numbers as a reader says it: `2 to 12`, or `1` where both are one."""
+    return str(least) if least == most else f"{least} to {most}"
