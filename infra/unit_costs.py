@@ -10,8 +10,11 @@ from infra.stack import Model, Platform, Task
 from planner.architectures import find_model
 from planner.cost import Bill, Line
 from planner.plan import Estimate
+from planner.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost import (
+    MILLION_INPUT,
     MILLION_TOKENS,
+    PREFILL,
     THOUSAND_PICTURES,
     Asked,
     Speed,
@@ -23,6 +26,11 @@ from planner.unit_cost import (
 )
 
 DEFAULT_TRAFFIC = Traffic()
+_UNITS = {
+    Task.EMBED: MILLION_INPUT,
+    Task.GENERATE: MILLION_TOKENS,
+    Task.IMAGE: THOUSAND_PICTURES,
+}
 
 
 def unit_costs(
@@ -82,10 +90,9 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
     )
     price = line.first.price if line.first is not None else None
     if rung is None:
-        unit = THOUSAND_PICTURES if model.task is Task.IMAGE else MILLION_TOKENS
-        speed = Speed(unit, None, "no rung has a price")
+        speed = Speed(_UNITS[model.task], None, "no rung has a price")
     else:
-        speed = _speed(one.model, model, rung, traffic)
+        speed = _speed(one.model, model, one.role, rung, traffic)
     return UnitCost(
         one.model,
         one.region,
@@ -99,8 +106,8 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
     )
 
 
-def _speed(name: str, model: Model, rung: Rung, traffic: Traffic) -> Speed:
-    unit = THOUSAND_PICTURES if model.task is Task.IMAGE else MILLION_TOKENS
+def _speed(name: str, model: Model, role: str, rung: Rung, traffic: Traffic) -> Speed:
+    unit = _UNITS[model.task]
     architecture = find_model(model.weights, name)
     if architecture is None:
         return Speed(unit, None, f"the architecture of {model.weights} is not known")
@@ -110,23 +117,32 @@ def _speed(name: str, model: Model, rung: Rung, traffic: Traffic) -> Speed:
         offer = model.pictures
         steps, size = (offer.steps, offer.sizes[0]) if offer else (None, "1024x1024")
         return picture_speed(architecture, rung, steps=steps, size=size)
-    if model.task is Task.EMBED:
-        return Speed(unit, None, "an embedding makes no tokens")
-    if model.disaggregated is not None:
-        return Speed(unit, None, "the planner knows no speed of prefill and decode apart")
     slo = model.slo
-    return token_speed(
-        Asked(
-            architecture,
-            model.size.parameters_billion,
-            model.size.bits,
-            model.context,
-            model.engine.value,
-            model.settings.tensor_parallel,
-            slo.ttft_p95_ms if slo else None,
-            slo.tpot_p95_ms if slo else None,
-            loaded_model(name, model).kv_bits,
-        ),
-        rung,
-        traffic,
+    asked = Asked(
+        architecture,
+        model.size.parameters_billion,
+        model.size.bits,
+        model.context,
+        model.engine.value,
+        model.settings.tensor_parallel,
+        slo.ttft_p95_ms if slo else None,
+        slo.tpot_p95_ms if slo else None,
+        loaded_model(name, model).kv_bits,
     )
+    if model.task is Task.EMBED:
+        return embed_speed(asked, rung, traffic)
+    if model.disaggregated is None:
+        return token_speed(asked, rung, traffic)
+    return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
+
+
+def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: int) -> Speed:
+    """Return the speed of a role where prompts that are long enough are computed elsewhere."""
+    computed = traffic.given * (1 - traffic.prefix_share)
+    if computed >= threshold:
+        half = prefill_speed if role == PREFILL else decode_speed
+        return half(asked, rung, traffic)
+    if role != PREFILL:
+        return token_speed(asked, rung, traffic)
+    why = f"of prompts {computed:.0f} tokens are computed, and below {threshold} decode does it"
+    return Speed(MILLION_TOKENS, None, why)

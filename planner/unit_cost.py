@@ -20,9 +20,15 @@ from planner.plan import Estimate, Question, operation
 from planner.shapes import shape
 
 MILLION_TOKENS = "million output tokens"
+MILLION_INPUT = "million input tokens"
 THOUSAND_PICTURES = "thousand pictures"
-SIZES = {MILLION_TOKENS: 1e6, THOUSAND_PICTURES: 1e3}
+SIZES = {MILLION_TOKENS: 1e6, MILLION_INPUT: 1e6, THOUSAND_PICTURES: 1e3}
 """How many tokens or pictures a unit has."""
+PREFILL = "prefill"
+"""Role of replicas that compute prompts for others, as `planner.cost.Served` has it."""
+NO_LIMIT_MS = 1e9
+"""Of a latency that is no matter."""
+_NOTHING = Estimate(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,9 @@ class Speed:
     """What one replica does at most within the promise, or why nobody can say."""
 
     unit: str
-    """`MILLION_TOKENS` or `THOUSAND_PICTURES`."""
+    """A key of `SIZES`."""
     per_second: Estimate | None
-    """Tokens of answers, or pictures."""
+    """Tokens of answers or, of an embedding, of prompts; or pictures."""
     basis: str
     """What the number rests on, or why there is none."""
     keeps_promise: bool = True
@@ -106,19 +112,28 @@ class UnitCost:
 def blended(costs: Iterable[UnitCost]) -> Estimate | None:
     """Return dollars a unit over several lines, by the units each makes; None where one is unknown.
 
-    The ends are those of all lines being off in the same direction, as errors of a model are.
+    The ends are those of all lines being off in the same direction, as errors of a model are. What
+    replicas that compute prompts cost is added to what those that answer cost in their region.
     """
     every = list(costs)
     if not every or len({one.speed.unit for one in every}) > 1:
         return None
-    usd, made, low, high = 0.0, 0.0, 0.0, 0.0
+    prompts = {one.region: one for one in every if one.role == PREFILL}
+    usd, most, made, low, high = 0.0, 0.0, 0.0, 0.0, 0.0
+    least = 0.0
     for one in every:
-        units = one.units_per_hour
-        if units is None or one.usd_per_replica_hour is None:
+        if one.role == PREFILL:
+            continue
+        units, each = one.units_per_hour, one.usd_per_replica_hour
+        beside = prompts[one.region].usd if one.region in prompts else _NOTHING
+        if units is None or each is None or beside is None:
             return None
-        usd += one.usd_per_replica_hour * one.replicas
+        paid = each * one.replicas
+        usd += paid + beside.value * units.value
+        least += paid + beside.low * units.high
+        most += paid + beside.high * units.low
         made, low, high = made + units.value, low + units.low, high + units.high
-    return Estimate(usd / made, usd / high, usd / low)
+    return Estimate(usd / made, least / high, most / low) if made else None
 
 
 @dataclass(frozen=True)
@@ -145,37 +160,61 @@ class Asked:
 def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
     """Return the tokens of answers a second that a replica on a rung makes at most."""
     try:
-        question = _question(asked, traffic)
+        question = question_of(asked, traffic)
     except ValueError as error:
         return Speed(MILLION_TOKENS, None, str(error))
-    one = _candidate(asked, rung)
+    said = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
+    return speed_of(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
+
+
+def speed_of(
+    unit: str, each: float, said: str, asked: Asked, question: Question, one: Candidate
+) -> Speed:
+    """Return what a replica serves at most within the latencies of a question.
+
+    Args:
+        unit: a key of `SIZES`.
+        each: tokens that a request counts.
+        said: what requests are.
+        asked: the model.
+        question: to the planner; its rate does not matter.
+        one: the replica.
+    """
     if (problem := one.room.problem) is not None:
-        return Speed(MILLION_TOKENS, None, f"it {problem}")
+        return Speed(unit, None, f"it {problem}")
     found = operation(question, [one])
     keeps = bool(found.keeps[0])
-    most = float(found.most_rate[0]) * one.form.copies * traffic.made
+    most = float(found.most_rate[0]) * one.form.copies * each
     spread = float(found.spread[0])
-    basis = (
-        f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out; "
-        f"{_promise(asked, question)}{'' if keeps else '; no batch keeps it'})"
-    )
-    return Speed(MILLION_TOKENS, Estimate(most, most / spread, most * spread), basis, keeps)
+    basis = f"{said}; {promise(asked, question)}{'' if keeps else '; no batch keeps it'})"
+    return Speed(unit, Estimate(most, most / spread, most * spread), basis, keeps)
 
 
-def _promise(asked: Asked, question: Question) -> str:
+def promise(asked: Asked, question: Question) -> str:
     """Return the latencies to keep, and which the stack promises; a bracket is left open."""
-    first = f"{question.ttft_p95_ms:g} ms to the first token"
-    between = f"{question.tpot_p95_ms:g} ms between tokens"
-    has_first, has_between = asked.ttft_p95_ms is not None, asked.tpot_p95_ms is not None
-    if has_first != has_between:
-        said = f"{'the first' if has_first else 'the second'} promised, the other assumed"
+    kept = [
+        (f"{limit:g} ms {words}", own is not None)
+        for limit, words, own in (
+            (question.ttft_p95_ms, "to the first token", asked.ttft_p95_ms),
+            (question.tpot_p95_ms, "between tokens", asked.tpot_p95_ms),
+        )
+        if limit < NO_LIMIT_MS
+    ]
+    promised = [has for _, has in kept]
+    if any(promised) and not all(promised):
+        said = f"{'the first' if promised[0] else 'the second'} promised, the other assumed"
     else:
-        said = "promised" if has_first else "assumed, no SLO in the stack"
-    return f"{first} and {between}, 95th percentiles ({said}"
+        said = "promised" if all(promised) else "assumed, no SLO in the stack"
+    plural = "s" if len(kept) > 1 else ""
+    return f"{' and '.join(text for text, _ in kept)}, 95th percentile{plural} ({said}"
 
 
-def _question(asked: Asked, traffic: Traffic) -> Question:
-    """Return the planner's question; its rate does not matter, as only the most is asked for."""
+def question_of(asked: Asked, traffic: Traffic) -> Question:
+    """Return the planner's question; its rate does not matter, as only the most is asked for.
+
+    Raises:
+        ValueError: a request is longer than the model's context.
+    """
     if traffic.given + traffic.made > asked.context:
         raise ValueError(
             f"input and output: must be at most the {asked.context} tokens of its context "
@@ -198,7 +237,7 @@ def _question(asked: Asked, traffic: Traffic) -> Question:
     )
 
 
-def _candidate(asked: Asked, rung: Rung) -> Candidate:
+def candidate_of(asked: Asked, rung: Rung) -> Candidate:
     """Return the replica that a rung is, with the model as the stack serves it."""
     per_chip = offered(rung.accelerator).devices_per_chip
     tensor, stages = split(rung, asked.tensor)
