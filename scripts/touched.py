@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from scripts.console import CommandError
+from scripts.verdict import checked_head
 from scripts.verdicts.checkouts import base_commit, changed_files, head_checkout, touches
+from scripts.words import check_words
 
 
 def touched(
@@ -23,10 +24,9 @@ def touched(
     A changed file touches every stack, except another stack's file and what no stack is made of,
     such as documents and tests.
     """
-    root = head.resolve()
+    root = checked_head(head)
     known = head_checkout(root).stacks()
-    if unknown := [name for name in stack or () if name not in known]:
-        raise CommandError(f"--stack: must be one of {', '.join(known)}, got {unknown[0]!r}")
+    check_words("--stack", stack or [], known)
     files = changed_files(root, base_commit(root, since, "--since"))
     for name in stack or known:
         if touches(name, files):

@@ -165,10 +165,23 @@ def test_a_model_that_draws_has_a_price_of_pictures(stack, rendered):
 
 
 def test_a_price_that_nobody_knows_has_its_reason(stack, rendered):
-    found = page(stack(name="prod"), "prod", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
-    row = found.costs.units["qwen3-embedding-0.6b"]
+    def unknown(data):
+        data["models"]["ours"] = {**data["models"].pop("llama-3.1-8b"), "weights": "ours"}
+
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    found = page(stack(unknown), "local", folder, day=DAY)
+    row = found.costs.units["ours"]
     assert row.usd is None
     assert row.reason in html(found)
+
+
+def test_a_model_that_embeds_has_a_price_of_what_it_is_given(stack, rendered):
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    found = page(stack(name="prod"), "prod", folder, day=DAY)
+    assert found.costs.units["qwen3-embedding-0.6b"].unit == "million input tokens"
+    text = html(found)
+    assert "a million input tokens" in text
+    assert "<dt>A million tokens</dt>" in text  # of answers: embeddings are not among them
 
 
 def test_quotas_of_accelerators_are_those_of_the_command_quota(stack, rendered):
