@@ -158,9 +158,9 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
 def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackVerdict:
     new = run.after
     states = [*run.before, *new]
-    found = changes(
-        run.steps, () if wanted is None else wanted.allow_replace, cluster_names(states)
-    )
+    # a cluster that is given another name is still spoken of by the one it has
+    clusters = {**cluster_names(new), **cluster_names(list(run.before))}
+    found = changes(run.steps, () if wanted is None else wanted.allow_replace, clusters)
     if wanted is None:  # no run of a stack that has no file takes anything away
         found = [replace(each, is_blocked=False) for each in found]
     shown = [readable(states) for states in (run.before, new)]

@@ -6,22 +6,15 @@ import subprocess
 import pytest
 
 from scripts.verdict import judge
+from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Kind
+from scripts.verdicts.runs import compare
+from tests.unit.verdicts.record import CHANGES, outline, recorded
 from twin.paths import REPOSITORY
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
 
 STACK = "local"
-NETWORKS = "authorized_networks: {office: 203.0.113.0/24}"
-GEMMA = """\
-      gemma-3-4b:
-        weights: gemma-3-4b-it
-        capacity: interactive
-        size: {parameters_billion: 4.3}
-        context: 8192
-        replicas: {min: 1, max: 2}
-    gateway:
-      exposure"""
 
 
 def git(folder, *arguments):
@@ -54,14 +47,24 @@ def change(folder, *pairs):
     file.write_text(text)
 
 
-def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(checkout):
-    change(
-        checkout,
-        ("e2-standard-4, min", "e2-standard-8, min"),
-        ("        system_pool:", f"        {NETWORKS}\n        system_pool:"),
-        ("    gateway:\n      exposure", GEMMA),
-    )
+@pytest.fixture
+def runs(monkeypatch):
+    """What the engine says of each stack that is judged."""
+    found = []
+
+    def kept(*arguments):
+        found.append(compare(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(verdicts, "compare", kept)
+    return found
+
+
+def test_what_changes_is_told_and_what_does_not_stays(checkout, runs):
+    change(checkout, *CHANGES.items())
     found = judge(checkout, "main", [])
+    # the unit tests of what a verdict says rest on a record of this change
+    assert outline(runs[0]) == outline(recorded()), "python -m tests.unit.verdicts.record"
     assert found.blocks == []
     assert found.word == "restarts"
     [stack] = found.stacks
@@ -74,7 +77,7 @@ def test_a_model_more_and_another_machine_type_restart_pods_of_the_system_pool(c
     assert (cluster.action, cluster.kind) == ("update", Kind.SAFE)
     assert not [each for each in stack.changes if each.follows]
     # what the change does not touch stays: nothing is noise of the comparison itself
-    assert ("Deployment", "models/llama-3-1-8b-tpu") not in changed
+    assert ("ComputeClass", "interactive-tpu") not in changed
     assert stack.unchanged > 60
     assert "Deployment models/llama-3-1-8b-picker" in {move.workload for move in stack.moves}
     assert stack.money.before is not None
@@ -95,7 +98,7 @@ def test_another_name_of_the_cluster_blocks_with_everything_on_it(checkout):
     # its objects go with it, all of them, and who means the cluster means them
     inside = [each for each in stack.changes if each.follows]
     assert {each.place for each in inside} == {"acme-local-us-central1"}
-    assert len(inside) > 50
+    assert len(inside) > 40
     assert not [each for each in inside if each.is_blocked]
     left = [each for each in stack.changes if each.type.startswith("kubernetes:")]
     assert {each.action for each in left} == {"replace"}

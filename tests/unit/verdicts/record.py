@@ -1,12 +1,15 @@
 """Records what the real engine says of one change, for the tests of this folder.
 
 `python -m tests.unit.verdicts.record` runs the stack `local` as it is against one with another
-machine type, a longer context and a model more, and writes recorded.jsonl: a step a line, of the
-resources of the types below, without outputs. What stays the same has its new state only.
+machine type, another way to its control plane, a longer context and a model more, and writes
+recorded.jsonl: a step a line, of the resources of the types below, without outputs. What stays the
+same has its new state only. A test of the real engine says when it is to be run again.
 """
 
 import json
+import re
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ FILE = Path(__file__).with_name("recorded.jsonl")
 STACK = "local"
 CHANGES = {
     "e2-standard-4, min": "e2-standard-8, min",
+    "        system_pool:": "        authorized_networks: {office: 203.0.113.0/24}\n"
+    "        system_pool:",
     "context: 8192": "context: 16384",
     "    gateway:\n      exposure": "      gemma-3-4b:\n"
     "        weights: gemma-3-4b-it\n"
@@ -74,6 +79,17 @@ def recorded() -> Run:
     old = (step.get("oldState") or step["newState"] for step in steps if step["op"] != "create")
     before = {state["urn"]: state for state in old}
     return Run(tuple(before.values()), tuple(steps))
+
+
+def outline(run: Run) -> set[tuple[str, str, tuple[str, ...]]]:
+    """Return what a record has to say rightly: what is done to which resource, and for what."""
+    steps = (step for step in run.steps if _is_kept(step))
+    return {(step["op"], step["urn"], _properties(step)) for step in steps}
+
+
+def _properties(step: dict[str, Any]) -> tuple[str, ...]:
+    names: Iterable[str] = step.get("detailedDiff") or step.get("diffReasons") or ()
+    return tuple(sorted({re.split(r"[.\[]", name)[0] for name in names}))
 
 
 def _short(step: dict[str, Any]) -> dict[str, Any]:

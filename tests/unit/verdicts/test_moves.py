@@ -10,6 +10,7 @@ from tests.unit.verdicts.record import recorded
 from tests.unit.verdicts.steps import replacement, step
 
 CLUSTER = "acme-local-us-central1"
+CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
@@ -22,9 +23,15 @@ def moved(run):
 def altered(run, kind, alter):
     """Return a run in which the one resource of a type is not the same, but has these steps."""
     [state] = [each for each in run.before if each["type"] == kind]
-    same = [dict(each, op="same") for each in run.steps if each["op"] == "same"]
-    others = [each for each in same if each["urn"] != state["urn"]]
+    others = [each for each in unaltered(run) if each["urn"] != state["urn"]]
     return Run(run.before, (*others, *alter(state)))
+
+
+def unaltered(run):
+    """Return what stays the same in a run, and its cluster as if it did."""
+    kept = [step for step in run.steps if step["op"] == "same"]
+    [cluster] = [step for step in run.steps if step["urn"].split("::")[2].endswith(CLUSTER_TYPE)]
+    return [*kept, {"op": "same", "urn": cluster["urn"], "newState": cluster["oldState"]}]
 
 
 def steps_of(state, made):
@@ -61,7 +68,7 @@ def test_pods_that_choose_a_compute_class_do_not_run_on_the_system_pool():
 
 
 def test_everything_moves_with_a_cluster():
-    kind = "gcp:container/cluster:Cluster"
+    kind = CLUSTER_TYPE
 
     def replaced(state):
         made = replacement(kind, "x", state["inputs"], state["inputs"], "network")
@@ -83,7 +90,7 @@ def test_another_ladder_moves_pods_only_where_the_class_moves_them_back(moves_ba
         "activeMigration": {"optimizeRulePriority": moves_back},
     }
     new = {**state, "inputs": {**state["inputs"], "spec": spec}}
-    same = [s for s in run.steps if s["op"] == "same" and s["urn"] != state["urn"]]
+    same = [step for step in unaltered(run) if step["urn"] != state["urn"]]
     update = {"op": "update", "urn": state["urn"], "oldState": state, "newState": new}
     found = moved(Run(run.before, (*same, update)))
     tier = name.removeprefix("interactive-")
