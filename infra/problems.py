@@ -72,14 +72,19 @@ def unread(error: Exception) -> str:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
-    words = sorted(known)
+    near = _near(word.lower(), sorted(known))
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _near(word: str, words: Sequence[str]) -> str | None:
     longer = [other for other in words if len(word) > 2 and other.startswith(word)]
-    holding = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
-    near = longer or holding or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    if not near and len(word) > 3:  # a slip in the first part of a long name
+    part = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
+    inside = [other for other in words if other in re.split("[-_./]", word)]
+    found = longer or part or inside or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if not found and len(word) > 3:  # a slip in the first part of a long name
         heads = {other[: len(word) + 1]: other for other in reversed(words)}
-        near = [heads[each] for each in difflib.get_close_matches(word, heads, n=1, cutoff=0.8)]
-    return f"; did you mean {near[0]!r}?" if near else ""
+        found = [heads[each] for each in difflib.get_close_matches(word, heads, n=1, cutoff=0.8)]
+    return found[0] if found else None
 
 
 def one_of(value: str, known: Iterable[str]) -> str:

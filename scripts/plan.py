@@ -25,6 +25,7 @@ from scripts.words import check_one, check_positive, check_words, option_of, reg
 _ROWS = 12
 _OPTIONS = {
     "given": "--input",
+    "input and output": "--input and --output",
     "made": "--output",
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",

@@ -111,6 +111,6 @@ def option_of(message: str, names: dict[str, str]) -> str:
         names: options by field, where they are not the field with dashes.
     """
     field, colon, rule = message.partition(":")
-    if not colon or not field.isidentifier():
+    if not colon or (field not in names and not field.isidentifier()):
         return message
     return f"{names.get(field, '--' + field.replace('_', '-'))}:{rule}"

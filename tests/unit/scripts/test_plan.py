@@ -59,6 +59,11 @@ def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, val
     assert "\n" not in message
 
 
+def test_lengths_that_no_model_takes_name_both_options():
+    message = said("llama-3.1-8b", "--input", "200000")
+    assert message.startswith("--input and --output: must be at most the 131072 tokens")
+
+
 def test_a_misspelt_word_gets_the_right_one():
     assert said("llama-3.1-8b", "--region", "us-cental1").endswith("did you mean 'us-central1'?")
     assert said("lama-3.1-8b").endswith("did you mean 'llama-3.1-8b'?")

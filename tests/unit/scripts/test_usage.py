@@ -53,7 +53,13 @@ def test_a_wrong_command_line_is_one_line_of_one_form(monkeypatch, capsys, line,
 
 
 def test_a_word_of_a_long_list_is_found_by_what_it_is_near() -> None:
-    for word, meant in (("l4", "nvidia-l4"), ("tpuv6e", "tpu-v6e"), ("tpu-v7x", "tpu7x")):
+    for word, meant in (
+        ("l4", "nvidia-l4"),
+        ("tpuv6e", "tpu-v6e"),
+        ("tpu-v7x", "tpu7x"),
+        ("TPU7X", "tpu7x"),
+        ("chips/tpu7x.yaml", "tpu7x"),
+    ):
         known = ["nvidia-a100-40gb", "nvidia-l4", "tpu-v6e", "tpu7x"]
         assert suggest(word, known) == f"; did you mean {meant!r}?"
 
