@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from scripts.console import Exit
-from scripts.main import build_app
+from scripts.main import GROUPS, build_app
 
 _OPENING = """\
 # The program `gke-inference`
@@ -72,12 +72,13 @@ def cli_page() -> str:
     """Return the page: a section for each subcommand with its options."""
     program: Any = typer.main.get_command(build_app())
     commands: dict[str, Any] = program.commands
-    lines = [
-        f"| [`{name}`](#{name}) | {_cell(str(command.help or ''))} |"
-        for name, command in commands.items()
-    ]
+    lines: list[str] = []
+    for group, names in GROUPS.items():
+        lines += ["", f"| {group} | |", "|---|---|"]
+        lines += [
+            f"| [`{name}`](#{name}) | {_cell(str(commands[name].help or ''))} |" for name in names
+        ]
     lines.append("")
     for name, command in commands.items():
         lines += _section(name, command)
-    heading = ["", "| command | what it does |", "|---|---|"]
-    return _OPENING + "\n".join([*_exits(), *heading, *lines])
+    return _OPENING + "\n".join([*_exits(), *lines])

@@ -17,36 +17,23 @@ from twin.kube import KubeError
 from twin.processes import ProcessError
 from twin.toolchain import ToolError
 
-COMMANDS = (
-    "up",
-    "down",
-    "status",
-    "ask",
-    "preview",
-    "verdict",
-    "touched",
-    "render",
-    "check",
-    "preflight",
-    "kernels",
-    "dashboards",
-    "trace",
-    "logs",
-    "env",
-    "sweep",
-    "tools",
-    "bootstrap",
-    "schema",
-    "docs",
-    "bench",
-    "images",
-    "replay",
-    "plan",
-    "cost",
-    "quota",
-    "coldstart",
-)
+GROUPS = {
+    "On the twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
+    "Before anything is paid for": (
+        "plan", "cost", "quota", "coldstart", "preflight", "replay", "images",
+    ),
+    "A stack, and a change of it": (
+        "preview", "verdict", "touched", "render", "check", "dashboards",
+    ),
+    "A project in the cloud": ("bootstrap",),
+    "The blueprint itself": ("tools", "bench", "kernels", "schema", "docs"),
+}  # fmt: skip
+"""Subcommands by what they are for, as the help lists them."""
+
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 """Subcommands: the module `scripts.NAME` has the function `NAME`."""
+
+_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
 
 _OF_THE_MACHINE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
@@ -58,7 +45,7 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     app = _empty_app()
     for name in names:
         module: Any = importlib.import_module(f"scripts.{name}")
-        app.command(name)(getattr(module, name))
+        app.command(name, rich_help_panel=_GROUP_OF[name])(getattr(module, name))
     return app
 
 
@@ -66,7 +53,7 @@ def list_app() -> typer.Typer:
     """Return the program as its own help shows it; no module of a subcommand is imported."""
     app = _empty_app()
     for name in COMMANDS:
-        app.command(name, help=_docstring(name))(lambda: None)
+        app.command(name, help=_docstring(name), rich_help_panel=_GROUP_OF[name])(lambda: None)
     return app
 
 
