@@ -64,10 +64,10 @@ def build_region(
         role: ModelBucket(f"{region}-{role}", args, opts).bucket_name
         for role, args in assemble.bucket_args(platform, region).items()
     }
-    # Objects go before the pools that run them, and a cluster goes last. No `cluster_identifier`:
-    # what the provider takes for the cluster is its DNS endpoint, so objects go where it goes.
+    # Objects go before the pools that run them, and a cluster goes last.
     provider = kubernetes.Provider(
         region,
+        cluster_identifier=f"{platform.project}/{region}",  # a new kubeconfig replaces nothing
         kubeconfig=cluster.kubeconfig,
         upsert_existing_objects=True,  # a run that was killed is finished by the next one
         opts=pulumi.ResourceOptions(depends_on=[cluster]),

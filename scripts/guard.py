@@ -28,8 +28,6 @@ GUARDED = frozenset(
 )
 """Types of resources that hold data, or that everything runs on."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
-_CLUSTER = "Cluster"
-_PROVIDER = "pulumi:providers:kubernetes"
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,11 @@ class Loss:
     because: tuple[str, ...]
     """Properties that make it a replacement."""
     urn: str = ""
-    provider: str = ""
-    """URN of the provider that reaches it."""
-    held: int = 0
-    """Of a cluster: the claims in it, which are made anew with it."""
 
     def __str__(self) -> str:
         """Return the line of a message."""
         changes = f" (changes: {', '.join(self.because)})" if self.because else ""
-        held = f", with {self.held} claim{'s' * (self.held != 1)} in it" if self.held else ""
-        return f"{self.action} {self.kind} {self.name}{changes}{held}"
+        return f"{self.action} {self.kind} {self.name}{changes}"
 
 
 def losses(events: Iterable[str]) -> list[Loss]:
@@ -71,43 +64,17 @@ def losses(events: Iterable[str]) -> list[Loss]:
 def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
     """Return what is deleted or replaced in steps of the engine, each resource once.
 
-    Claims that are made anew because their cluster is are counted with it: who means the one means
-    the others.
-
     Args:
         steps: as the engine's events describe them: `op`, `urn`, `type`, `old`, `new`, `keys`.
     """
     found: dict[str, Loss] = {}
-    moved: dict[str, str] = {}  # name of the cluster by the provider that is made anew with it
     for step in steps:
-        if step.get("type") == _PROVIDER and step["op"] in _REPLACES:
-            moved[str(step["urn"])] = _reached(step)
         loss = _loss(step) if step.get("type") in GUARDED else None
         if loss is not None:
             known = found.get(loss.urn)
             because = loss.because or (known.because if known else ())
             found[loss.urn] = replace(loss, because=because)
-    return list(_with_clusters(list(found.values()), moved))
-
-
-def _reached(step: dict[str, Any]) -> str:
-    """Return the name of the cluster that a provider reaches now; empty where it does not say."""
-    old: dict[str, Any] = step.get("old") or {}
-    inputs: dict[str, Any] = old.get("inputs") or {}
-    try:
-        return str(json.loads(str(inputs.get("kubeconfig")))["current-context"])
-    except (ValueError, TypeError, KeyError):
-        return ""
-
-
-def _with_clusters(found: list[Loss], moved: dict[str, str]) -> Iterator[Loss]:
-    """Yield losses, those of claims that go with a cluster as part of the cluster's."""
-    gone = {loss.name for loss in found if loss.kind == _CLUSTER and loss.action == "replace"}
-    homes = [moved.get(loss.provider) if loss.action == "replace" else None for loss in found]
-    for loss, home in zip(found, homes, strict=True):
-        if home not in gone:
-            is_cluster = loss.kind == _CLUSTER and loss.name in gone
-            yield replace(loss, held=homes.count(loss.name)) if is_cluster else loss
+    return list(found.values())
 
 
 def _loss(step: dict[str, Any]) -> Loss | None:
@@ -126,7 +93,6 @@ def _loss(step: dict[str, Any]) -> Loss | None:
         logical,
         tuple(sorted(step.get("keys") or ())),
         str(step["urn"]),
-        str(old.get("provider") or "").rpartition("::")[0],
     )
 
 

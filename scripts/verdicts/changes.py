@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from policies.reading import at
+from policies.reading import CLUSTER, at
 from scripts.guard import losses_in, unnamed
 from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step
@@ -46,7 +46,7 @@ class Change:
     is_blocked: bool = False
     """Whether it holds data or serves, would be lost, and the stack does not name it."""
     follows: bool = False
-    """Whether it is made anew only because its cluster is."""
+    """Whether it is made anew because its cluster is, whatever the engine says of it."""
 
     @property
     def title(self) -> str:
@@ -64,8 +64,7 @@ _REWRITTEN = frozenset(["kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secr
 program, and pods that read them are listed by themselves where they start anew."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 _NOWHERE: Mapping[str, str] = {}
-_PROVIDERS = "pulumi:providers:"
-_NOT_THERE = ("pulumi:pulumi:", _PROVIDERS)
+_NOT_THERE = ("pulumi:pulumi:", "pulumi:providers:")
 
 
 def changes(
@@ -80,28 +79,38 @@ def changes(
         allowed: names that the stack gives as `allow_replace`.
         clusters: name of the cluster by the URN of the provider that reaches it.
     """
+    every = [step for step in steps if _is_real(step)]
+    gone = _replaced(every)
     by_urn: dict[str, list[Step]] = {}
-    providers: list[Step] = []
-    for step in steps:
-        if step["op"] != "same" and _is_real(step):
+    for step in every:
+        if step["op"] != "same" or clusters.get(_provider(_state(step))) in gone:
             by_urn.setdefault(step["urn"], []).append(step)
-        elif step["op"] in _REPLACES and str(_state(step)["type"]).startswith(_PROVIDERS):
-            providers.append(step)
-    every = [*providers, *(step for each in by_urn.values() for step in each)]
-    lost = list(losses_in(map(_metadata, every)))
-    told = _Told(
-        blocked={loss.urn for loss in unnamed(lost, allowed)},
-        clusters=clusters,
-        moved={step["urn"] for step in providers},
-    )
+    lost = list(losses_in(_metadata(step) for each in by_urn.values() for step in each))
+    told = _Told({loss.urn for loss in unnamed(lost, allowed)}, clusters, gone)
     found = [each for urn, group in by_urn.items() if (each := _change(urn, group, told))]
     gravity = list(Kind)
     return sorted(found, key=lambda one: (-gravity.index(one.kind), one.type, one.place, one.name))
 
 
-def unchanged(steps: Iterable[Step]) -> int:
-    """Return how many resources stay as they are; components and providers do not count."""
-    return sum(step["op"] == "same" and _is_real(step) for step in steps)
+def unchanged(steps: Iterable[Step], clusters: Mapping[str, str] = _NOWHERE) -> int:
+    """Return how many resources stay as they are; components and providers do not count.
+
+    Objects of a cluster that is replaced do not stay, whatever the engine says of them.
+    """
+    every = [step for step in steps if _is_real(step)]
+    gone = _replaced(every)
+    return sum(
+        step["op"] == "same" and clusters.get(_provider(_state(step))) not in gone for step in every
+    )
+
+
+def _replaced(steps: Iterable[Step]) -> set[str]:
+    """Return the names of the clusters that are replaced."""
+    return {
+        str(_inputs(step.get("oldState")).get("name"))
+        for step in steps
+        if step["op"] in _REPLACES and _state(step)["type"] == CLUSTER and step.get("oldState")
+    }
 
 
 def _is_real(step: Step) -> bool:
@@ -132,8 +141,8 @@ class _Told:
     blocked: set[str]
     """URNs of what would be lost and is not named."""
     clusters: Mapping[str, str]
-    moved: set[str]
-    """URNs of providers that are made anew, with all that they reach."""
+    gone: set[str]
+    """Names of clusters that are replaced, with all that is in them."""
 
 
 def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
@@ -141,9 +150,12 @@ def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
     old = next((s["oldState"] for s in group if s.get("oldState")), None)
     new = next((s["newState"] for s in reversed(group) if s.get("newState")), None)
     state: State = new or old or {}
-    follows = bool(operations & _REPLACES) and _provider(state) in told.moved
-    if operations & _REPLACES:
-        is_text = str(state["type"]) in _REWRITTEN and not follows
+    follows = told.clusters.get(_provider(state)) in told.gone
+    follows = follows and not operations & {"create", "delete"}
+    if follows:
+        kind, action, fields, why = Kind.REPLACES, "replace", (), ""
+    elif operations & _REPLACES:
+        is_text = str(state["type"]) in _REWRITTEN
         kind, why = (Kind.SAFE, "written anew") if is_text else (Kind.REPLACES, "")
         action, fields = "replace", _fields(group, "replaceReasons")
     elif "delete" in operations:

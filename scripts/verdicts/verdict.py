@@ -170,7 +170,7 @@ def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackV
         stack=stack,
         side=side,
         changes=tuple(found),
-        unchanged=unchanged(run.steps),
+        unchanged=unchanged(run.steps, clusters),
         moves=tuple(moves(found, before, after, run.before)),
         policies=compared(*map(broken_policies, shown)),
         invariants=compared(*map(broken_invariants, read)),

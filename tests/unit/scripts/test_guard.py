@@ -69,42 +69,6 @@ def test_a_claim_is_called_by_its_name_in_the_cluster():
     assert losses([json.dumps(step)])[0].name == "weights"
 
 
-def moved(kubeconfig, provider="main", operation="replace"):
-    """Return the events of a provider that is made anew, and of a claim that it reaches."""
-    kind, claim = "pulumi:providers:kubernetes", "kubernetes:core/v1:PersistentVolumeClaim"
-    made = json.loads(event(operation, kind, provider))
-    inner = made["resourcePreEvent"]["metadata"]
-    inner["old"] = {"inputs": {"kubeconfig": kubeconfig}}
-    held = json.loads(event(operation, claim, f"{provider}-weights", "weights"))
-    held["resourcePreEvent"]["metadata"]["old"]["provider"] = f"{inner['urn']}::id"
-    return [json.dumps(made), json.dumps(held)]
-
-
-def test_who_means_a_cluster_means_the_claims_that_are_made_anew_with_it():
-    context = json.dumps({"current-context": "acme-main"})
-    found = losses([*moved(context), event("replace", keys=["network"])])
-    assert [str(loss) for loss in found] == [
-        "replace Cluster acme-main (changes: network), with 1 claim in it"
-    ]
-    assert list(unnamed(found, ["acme-main"])) == []
-
-
-@pytest.mark.parametrize("context", ['{"current-context": "other"}', "{broken", "{}", "[]"])
-def test_a_claim_whose_cluster_stays_or_is_not_known_is_a_loss_of_its_own(context):
-    found = losses([*moved(context), event("replace", keys=["network"])])
-    assert [loss.name for loss in found] == ["weights", "acme-main"]
-
-
-def test_a_claim_that_is_deleted_is_a_loss_though_its_cluster_is_made_anew():
-    context = json.dumps({"current-context": "acme-main"})
-    provider, _ = moved(context)
-    _, claim = moved(context, operation="delete")
-    found = losses([provider, claim, event("replace")])
-    assert [str(loss) for loss in found] == [
-        "delete PersistentVolumeClaim weights", "replace Cluster acme-main",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["acme-main", "main"])
 def test_a_loss_is_meant_when_the_stack_names_it(name):
     assert list(unnamed(losses([event("delete")]), [name])) == []

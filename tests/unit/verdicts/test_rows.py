@@ -4,7 +4,7 @@ import json
 
 from scripts import verdict as command
 from scripts.verdicts.capacity import Asked
-from scripts.verdicts.changes import Change, Kind, changes
+from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.markdown import comment
 from scripts.verdicts.rows import counted, rows_of
 from scripts.verdicts.terminal import lines
@@ -15,65 +15,67 @@ CLUSTER = "gcp:container/cluster:Cluster"
 CONFIG = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
-PROVIDER = "pulumi:providers:kubernetes"
-KUBECONFIG = json.dumps({"current-context": "acme-east"})
+PROVIDER = "urn:pulumi:dev::gke-inference::pulumi:providers:kubernetes::east"
 
 
 def safe(kind, name, action="update"):
     return Change(Kind.SAFE, action, kind, name, f"urn:{name}", ("spec",))
 
 
-def reached_by(provider, steps):
-    """Return steps of objects that a provider reaches."""
+def inside(*steps):
+    """Return steps of objects that the provider of the cluster reaches."""
     for one in steps:
         for side in ("oldState", "newState"):
             if side in one:
-                one[side] = {**one[side], "provider": f"{provider['urn']}::id"}
+                one[side] = {**one[side], "provider": f"{PROVIDER}::id"}
     return steps
 
 
 def moved():
-    """Return the steps in which a cluster is made anew, with what runs in it."""
-    cluster = replacement(CLUSTER, "east", {"name": "acme-east"}, {"name": "acme-east"}, "network")
-    provider = replacement(PROVIDER, "east", {"kubeconfig": KUBECONFIG}, {}, "kubeconfig")
-    inside = [
-        *replacement(DEPLOYMENT, "d", {"metadata": {"name": "d"}}, {}, "provider"),
-        *replacement(CONFIG, "c", {"metadata": {"name": "c"}}, {}, "provider"),
-        *replacement(CLAIM, "w", {"metadata": {"name": "w"}}, {}, "provider"),
+    """Return the steps in which a cluster is replaced, and what the engine says of its objects."""
+    named = {name: {"metadata": {"name": name}} for name in "cdwx"}
+    return [
+        *replacement(CLUSTER, "east", {"name": "acme-east"}, {"name": "acme-east"}, "network"),
+        *inside(
+            step("same", DEPLOYMENT, "d", None, named["d"]),
+            step("update", CONFIG, "c", named["c"], named["c"]),
+            step("same", CLAIM, "w", None, named["w"]),
+            step("create", DEPLOYMENT, "x", None, named["x"]),
+        ),
+        step("same", "gcp:storage/bucket:Bucket", "b", None, {"name": "b"}),
     ]
-    return [*cluster, *provider, *reached_by(provider[0], inside)]
 
 
 def judged(*found, **others):
     return Verdict("main (1a2b3c4)", "here", (StackVerdict("prod", changes=found, **others),))
 
 
-def test_objects_of_a_cluster_that_is_made_anew_are_one_row_and_not_safe():
-    clusters = {moved()[3]["urn"]: "acme-east"}
-    found = changes(moved(), clusters=clusters)
-    assert {each.kind for each in found} == {Kind.REPLACES}
+CLUSTERS = {PROVIDER: "acme-east"}
+
+
+def test_objects_of_a_cluster_that_is_replaced_are_one_row_and_neither_safe_nor_unchanged():
+    found = changes(moved(), clusters=CLUSTERS)
     assert [each.noun for each in found if each.is_blocked] == ["Cluster"]
-    cluster, inside = rows_of(found)
+    assert unchanged(moved(), CLUSTERS) == 1
+    cluster, objects, made = rows_of(found)
     assert (cluster.name, cluster.names) == ("Cluster acme-east", ("network",))
-    assert (inside.count, inside.name) == ("3 objects of", "acme-east")
-    assert counted(found) == "1 replaced, 3 made anew with their cluster"
+    assert (objects.count, objects.name) == ("3 objects of", "acme-east")
+    assert (made.action, made.name) == ("create", "Deployment x in acme-east")
+    assert counted(found) == "1 replaced, 3 made anew with their cluster, 1 safe"
     text = comment(judged(*found))
     assert (
         "| replaces | replace | 3 objects of `acme-east` | made anew with their cluster |" in text
     )
-    assert "### `prod`: 1 replaced, 3 made anew with their cluster" in text
+    assert "### `prod`: 1 replaced, 3 made anew with their cluster, 1 safe" in text
 
 
-def test_who_allows_a_cluster_to_be_replaced_allows_the_claims_in_it():
-    assert not [each for each in changes(moved(), ["acme-east"]) if each.is_blocked]
-
-
-def test_an_object_that_is_replaced_while_its_cluster_stays_has_a_row_of_its_own():
+def test_objects_of_a_cluster_that_stays_are_what_the_engine_says():
     cluster = step("update", CLUSTER, "east", {"name": "acme-east"}, {"name": "acme-east", "a": 1})
-    provider = step("same", PROVIDER, "east", {}, {})
-    steps = reached_by(provider, replacement(DEPLOYMENT, "d", {}, {}, "spec.selector"))
-    grave = [row for row in rows_of(changes([cluster, provider, *steps])) if row.kind != "safe"]
-    assert [(row.count, row.name) for row in grave] == [("", "Deployment d")]
+    replaced = inside(*replacement(DEPLOYMENT, "d", {}, {}, "spec.selector"))
+    steps = [cluster, *replaced, *inside(step("same", CLAIM, "w", None, {}))]
+    grave = [row for row in rows_of(changes(steps, clusters=CLUSTERS)) if row.kind != "safe"]
+    assert [(row.count, row.name) for row in grave] == [("", "Deployment d in acme-east")]
+    assert unchanged(steps, CLUSTERS) == 1
 
 
 def test_safe_updates_are_one_counted_row_in_every_output_but_the_json():
