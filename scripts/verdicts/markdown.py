@@ -167,7 +167,7 @@ def cost_line(money: Money) -> str:
     if not round(change):
         return "same accelerator cost"
     missing = "expected" in (*money.before.lower_bounds, *money.after.lower_bounds)
-    return f"{_dollars(change)} a month expected{' without prices that are missing' * missing}"
+    return f"{_dollars(change)} a month expected{' at known prices' * missing}"
 
 
 def _dollars(change: float) -> str:

@@ -123,7 +123,7 @@ def test_rows_of_models_carry_their_own_signs_and_the_summary_says_what_it_lacks
         is_lower_bound=True,
     )
     text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
-    assert "+$250 a month expected without prices that are missing" in text
+    assert "+$250 a month expected at known prices" in text
     assert "| `chat in east` | 100 | ≥ 350 | +$250 |" in text
     assert "| `draw in east` | 1 | 2 | +$1 |" in text
     assert "| 1.00 (0.50 to 2.00) | ≥ 2.00 (1.00 to 4.00) |" in text
