@@ -82,7 +82,7 @@ def check(
         list[Path] | None,
         typer.Argument(help="Folders or files of YAML, such as build/STACK after a render."),
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be repeated.")] = None,
     list_rules: Annotated[bool, typer.Option("--list", help="List the rules.")] = False,
     unknown: Annotated[

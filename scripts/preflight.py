@@ -22,7 +22,7 @@ _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 
 def preflight(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Check that every model fits on every rung: memory, attention kernel, block table."""
     found = list(lines(stack_of(stack)))

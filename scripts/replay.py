@@ -61,7 +61,7 @@ def replay(
     ] = None,
     ttft_ms: Annotated[float, typer.Option(help="SLO of the first token.")] = 2000.0,
     tpot_ms: Annotated[float, typer.Option(help="SLO of each further one.")] = 100.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Rows as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Compute what replicas make of a trace, faster than the clock: how many does it take?"""
     check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))

@@ -1,5 +1,7 @@
 """`gke-inference status`: what runs where, on which rung, at what price."""
 
+import json
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -38,38 +40,79 @@ def _table(found: list[Placement]) -> Listing:
     return table
 
 
-def print_status(paths: TwinPaths, outputs: dict[str, Any]) -> None:
-    """Print the replicas of a stack with their rung and price, and what they cost together.
+@dataclass(frozen=True)
+class Sum:
+    """What replicas cost together."""
+
+    usd_per_hour: float
+    unpriced: int
+    """Replicas on a node whose price is not known."""
+    is_lower_bound: bool
+
+    @classmethod
+    def of(cls, found: list[Placement]) -> "Sum":
+        """Return the sum of some replicas."""
+        unpriced = sum(1 for one in found if one.rung and one.usd_per_hour is None)
+        return cls(
+            sum(one.usd_per_hour or 0.0 for one in found),
+            unpriced,
+            bool(unpriced) or any(one.is_lower_bound for one in found),
+        )
+
+
+def replicas(paths: TwinPaths) -> list[Placement]:
+    """Return the replicas on the twin.
 
     Raises:
         CommandError: a cluster does not answer.
     """
     try:
-        found = placements(paths)
+        return placements(paths)
     except KubeError as error:
         raise CommandError(f"a cluster of the twin does not answer: {error.message}") from error
+
+
+def print_status(found: list[Placement]) -> None:
+    """Print replicas with their rung and price, and what they cost together."""
     print_table(_table(found))
-    total = sum(one.usd_per_hour or 0.0 for one in found)
-    unpriced = sum(1 for one in found if one.rung and one.usd_per_hour is None)
-    note = f", {unpriced} without a price in the table" if unpriced else ""
-    sign = "at least " if any(one.is_lower_bound for one in found) else ""
-    console.print(f"Accelerator nodes at list price: {sign}${total:.2f} an hour{note}\n")
-    del outputs
+    total = Sum.of(found)
+    note = f", {total.unpriced} without a price in the table" if total.unpriced else ""
+    sign = "at least " if total.is_lower_bound else ""
+    console.print(
+        f"Accelerator nodes at list price: {sign}${total.usd_per_hour:.2f} an hour{note}\n"
+    )
+
+
+def as_json(stack: str, found: list[Placement], endpoint: str, metrics: dict[str, str]) -> str:
+    """Return what `status` shows, as JSON."""
+    body = {
+        "stack": stack,
+        "replicas": [asdict(one) for one in found],
+        **asdict(Sum.of(found)),
+        "gateway": endpoint,
+        "metrics": metrics,
+    }
+    return json.dumps(body, indent=1)
+
+
+def metrics_of(paths: TwinPaths) -> dict[str, str]:
+    """Return where the metrics of each cluster can be queried, by `LOCATION--NAME`."""
+    found = {folder.name: address_of(folder) for folder in clusters.folders(paths)}
+    return {name: f"http://{address}" for name, address in found.items() if address is not None}
 
 
 def print_prometheus(paths: TwinPaths) -> None:
     """Print where the metrics of each cluster can be queried."""
-    for folder in clusters.folders(paths):
-        address = address_of(folder)
-        if address is not None:
-            location, _, name = folder.name.partition("--")
-            console.print(f"Metrics  http://{address}  (Prometheus of {name} in {location})")
+    for cluster, url in metrics_of(paths).items():
+        location, _, name = cluster.partition("--")
+        console.print(f"Metrics  {url}  (Prometheus of {name} in {location})")
 
 
 def status(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
         "local"
     ),
+    is_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show the replicas of a stack on the twin: where, on which rung, at what price an hour."""
     paths = TwinPaths.default()
@@ -80,6 +123,10 @@ def status(
     outputs = engine.outputs(stack) if stack in engine.stacks() else {}
     if "endpoint" not in outputs:
         raise CommandError(f"{stack} is not up on the twin: make up STACK={stack}")
-    print_status(paths, outputs)
+    found = replicas(paths)
+    if is_json:
+        print(as_json(stack, found, outputs["endpoint"], metrics_of(paths)))
+        return
+    print_status(found)
     console.print(f"Gateway  {outputs['endpoint']}")
     print_prometheus(paths)

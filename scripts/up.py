@@ -114,7 +114,7 @@ def up(
 def _tell(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     """Print what runs where, and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
-    status_command.print_status(paths, outputs)
+    status_command.print_status(status_command.replicas(paths))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
     for url in publish(stack_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
