@@ -41,7 +41,7 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ("quota --stack prod --against x", "--against: must be one of cloud, twin, got 'x'"),
         ("images", "ACTION: is required (one of list, pin, mirror, build, lock)"),
         ("images lst", "ACTION: must be one of list, pin, mirror, build, lock, got 'lst'; did you"),
-        ("coldstrat", "COMMAND: must be one of up, down"),
+        ("coldstrat", "COMMAND: must be one of up, status"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_of_one_form(monkeypatch, capsys, line, said) -> None:
