@@ -38,6 +38,19 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> List
     return table
 
 
+def _print_checked(*, as_json: bool) -> None:
+    """Print published times beside those that are reckoned."""
+    if as_json:
+        print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
+        return
+    for each in checked():
+        console.print(
+            f"{each.what:<62} published {each.published:>5.0f} s  reckoned "
+            f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
+            f"{each.reckoned.high:.0f})  {each.error:+.0%}"
+        )
+
+
 def coldstart(
     stack: Annotated[
         str,
@@ -53,16 +66,8 @@ def coldstart(
 ) -> None:
     """Show how long models take to start, and the lead and spare replicas that follow."""
     check_positive("--doubling", doubling)
-    if is_checked and as_json:
-        print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
-        return
     if is_checked:
-        for each in checked():
-            console.print(
-                f"{each.what:<62} published {each.published:>5.0f} s  reckoned "
-                f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
-                f"{each.reckoned.high:.0f})  {each.error:+.0%}"
-            )
+        _print_checked(as_json=as_json)
         return
     platform = stack_of(stack)
     found = starts(platform)

@@ -47,6 +47,14 @@ def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
     ask_for(paths, model or None)
 
 
+def _check(stack: str, speed: float, real_engine: str) -> None:
+    """Refuse words that cannot be, before anything is started."""
+    check_file(stack)
+    check_positive("--speed", speed)
+    if real_engine:
+        check_one("--real-engine", real_engine, stack_of(stack).models)
+
+
 def up(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
         "local"
@@ -70,10 +78,7 @@ def up(
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
-    check_file(stack)
-    check_positive("--speed", speed)
-    if real_engine:
-        check_one("--real-engine", real_engine, stack_of(stack).models)
+    _check(stack, speed, real_engine)
     if not over_quota:
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
