@@ -1,5 +1,6 @@
 """A scale check: many nodes, then many pods, until all are Ready."""
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from twin.gke.fields import part, parts
 from twin.gke.machines import machine
 from twin.gke.nodes import NodeShape
 from twin.gke.pools import is_ready
-from twin.kube import JsonObject, KubeError
+from twin.kube import JsonObject, Kube, KubeError
 
 _NAMESPACE = "scale-check"
 _POOL = "scale-check"
@@ -53,7 +54,7 @@ def check(
         names = _create_nodes(ctx, node_count)
         created = time.monotonic() - started
         say(f"{node_count} nodes created in {created:.1f} s")
-        _wait("nodes ready", lambda: _ready_nodes(ctx) >= node_count, timeout)
+        wait_for_nodes(ctx.kube, node_count, timeout)
         ready = time.monotonic() - started
         say(f"{node_count} nodes ready in {ready:.1f} s")
         started = time.monotonic()
@@ -125,17 +126,33 @@ def _deployment(number: int, replicas: int) -> JsonObject:
     }
 
 
-def _ready_nodes(ctx: ClusterContext) -> int:
-    listed = ctx.kube.get(
-        "/api/v1/nodes", labelSelector=f"{nodes.POOL_LABEL}={_POOL}", resourceVersion="0"
-    )
-    return sum(
-        is_ready(node)
-        and not any(
-            taint["key"].startswith("node.kubernetes.io/")
-            for taint in parts(node["spec"], "taints")
-        )
-        for node in listed["items"]
+def wait_for_nodes(kube: Kube, count: int, timeout: float) -> None:
+    """Follow the nodes of the check until enough of them can take pods.
+
+    They are watched: to list a thousand of them again and again would take the time from the
+    API server that is measured here.
+
+    Raises:
+        TimeoutError: it did not come to that in time.
+    """
+    end = time.monotonic() + timeout
+    ready: set[str] = set()
+    stop = threading.Event()
+    label = f"{nodes.POOL_LABEL}={_POOL}"
+    for kind, node in kube.watch("/api/v1/nodes", stop, label_selector=label):
+        if kind in {"ADDED", "MODIFIED"}:
+            change = ready.add if _takes_pods(node) else ready.discard
+            change(node["metadata"]["name"])
+        if len(ready) >= count:
+            return
+        if time.monotonic() > end:
+            raise TimeoutError(f"nodes ready: {len(ready)} after {timeout:.0f} s")
+
+
+def _takes_pods(node: JsonObject) -> bool:
+    taints = parts(node["spec"], "taints")
+    return is_ready(node) and not any(
+        taint["key"].startswith("node.kubernetes.io/") for taint in taints
     )
 
 
@@ -159,8 +176,8 @@ def _clean_up(ctx: ClusterContext, timeout: float) -> None:
     except KubeError as error:
         if error.status != 404:
             raise
-    path = f"/api/v1/pods?fieldSelector=metadata.namespace={_NAMESPACE}"
-    _wait("pods removed", lambda: not kube.list(path), timeout)
+    path = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+    _wait("pods removed", lambda: not kube.get(path, limit=1)["items"], timeout)
     names: list[str] = [
         item["metadata"]["name"]
         for item in kube.list("/api/v1/nodes", label_selector=f"{nodes.POOL_LABEL}={_POOL}")
