@@ -21,12 +21,22 @@ from typing import Any
 import grpc
 
 from twin.rpc import empty_pb2, plugin_pb2
+from twin.sdk_parts import load_by_parts
 
 _language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
 _language_grpc: Any = importlib.import_module("pulumi.runtime.proto.language_pb2_grpc")
 _automation: Any = importlib.import_module("pulumi.automation._server")
 _ALIVE_SECONDS = 1.0
-_LARGE = ("pulumi_gcp.compute", "pulumi_gcp.container", "pulumi_kubernetes.core.v1")
+_LARGE = tuple(
+    f"{package}.{module}"
+    for package in (
+        "pulumi_gcp.compute",
+        "pulumi_gcp.container",
+        "pulumi_kubernetes.apps.v1",
+        "pulumi_kubernetes.core.v1",
+    )
+    for module in ("_inputs", "outputs")
+)
 """What takes longest to load of the SDKs."""
 _metadata: Any = importlib.import_module("importlib.metadata")
 
@@ -36,7 +46,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
 
     def __init__(self, engine_address: str) -> None:
         self._engine = engine_address
-        self._loading = threading.Thread(target=_load_sdks, daemon=True, name="sdks")
+        self._loading = threading.Thread(target=load_sdks, daemon=True, name="sdks")
 
     def About(self, request: Any, context: Any) -> Any:
         """Say which interpreter runs programs."""
@@ -57,7 +67,8 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         return _language_pb2.GetRequiredPackagesResponse()
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        """Agree on the protocol; nothing is negotiated."""
+        """Agree on the protocol; an engine that attaches says here where it is."""
+        self._engine = request.engine_address or self._engine
         return _language_pb2.LanguageHandshakeResponse()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
@@ -129,27 +140,44 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         yield _language_pb2.RunPluginResponse(exitcode=child.wait())
 
 
-def _load_sdks() -> None:
+def load_sdks() -> None:
+    """Load what takes longest of the SDKs, as far as they are installed."""
     for name in _LARGE:
         with suppress(ImportError):  # another program's environment has other SDKs
-            module = importlib.import_module(name)
-            getattr(module, "any attribute", None)  # until then it is a name that stands for it
+            importlib.import_module(name)
+
+
+def serve(engine_address: str) -> tuple[Any, int]:
+    """Start a host on a free loopback port, and return its gRPC server and the port.
+
+    Args:
+        engine_address: of the engine; empty where it says so itself when it attaches.
+    """
+    server: Any = grpc.server(futures.ThreadPoolExecutor(8))
+    _language_grpc.add_LanguageRuntimeServicer_to_server(LanguageHost(engine_address), server)
+    port = int(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    return server, port
+
+
+def wait(server: Any, parent: int) -> None:
+    """Wait until a server ends, or this process has another parent than it had.
+
+    An engine that was killed ends nothing: its child has another parent then.
+    """
+    with suppress(KeyboardInterrupt):  # how the engine ends its plugins
+        while server.wait_for_termination(timeout=_ALIVE_SECONDS) and os.getppid() == parent:
+            pass
 
 
 def main(arguments: list[str]) -> None:
     """Serve on a free loopback port, which is printed."""
     gc.disable()  # loading the SDKs makes a million objects that stay: a second less
+    load_by_parts()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    server: Any = grpc.server(futures.ThreadPoolExecutor(8))
-    host = LanguageHost(addresses[0] if addresses else "")
-    _language_grpc.add_LanguageRuntimeServicer_to_server(host, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
+    server, port = serve(addresses[0] if addresses else "")
     print(port, flush=True)  # noqa: T201 - the engine reads it
-    engine = os.getppid()
-    with suppress(KeyboardInterrupt):  # how the engine ends its plugins
-        while server.wait_for_termination(timeout=_ALIVE_SECONDS) and os.getppid() == engine:
-            pass  # an engine that was killed ends nothing: its child has another parent then
+    wait(server, os.getppid())
 
 
 if __name__ == "__main__":

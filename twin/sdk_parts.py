@@ -1,0 +1,88 @@
+"""Loads of a provider's SDK only the modules whose names are asked for.
+
+A package such as `pulumi_gcp.compute` imports two hundred modules, one for each resource, of which
+a program uses a handful. Here a name is looked for in the module that is called like it, as the
+generator of SDKs names them; where it is not there, the whole package is loaded, as without this.
+"""
+
+import importlib
+import re
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_PACKAGES = re.compile(r"pulumi_gcp\.\w+|pulumi_kubernetes\.\w+\.v\w+")
+"""Those that hold a module for each resource and nothing else."""
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def load_by_parts() -> None:
+    """Load the packages that are imported from now on by parts."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if _PACKAGES.fullmatch(fullname) is None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None or not spec.submodule_search_locations:
+            return None
+        spec.loader = _Parts(spec.loader)
+        return spec
+
+
+class _Parts(Loader):
+    """Makes a package that loads a module when a name of it is asked for."""
+
+    def __init__(self, whole: Loader) -> None:
+        self._whole = whole
+        self._lock = threading.RLock()
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._whole.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        (folder,) = module.__path__
+        known = {file.stem for file in Path(folder).iterdir()}
+
+        def find(name: str) -> Any:
+            if name.startswith("__") and name != "__all__":
+                raise AttributeError(name)
+            with self._lock:
+                # who asks for all names gets the whole package's
+                found = None if name == "__all__" else _part(module.__name__, name, known)
+                if found is None:
+                    self._load(module)
+                    found = getattr(module, name)
+                setattr(module, name, found)
+                return found
+
+        attributes: dict[str, Callable[[str], Any]] = vars(module)
+        attributes["__getattr__"] = find
+
+    def _load(self, module: ModuleType) -> None:
+        vars(module).pop("__getattr__", None)
+        self._whole.exec_module(module)
+
+
+def _part(package: str, name: str, known: set[str]) -> Any:
+    """Return what a name of a package stands for, or None where no module is called like it."""
+    if name in known:  # a module, or the function that hides it in the whole package
+        module = importlib.import_module(f"{package}.{name}")
+        return vars(module).get(name, module)
+    resource = name.removesuffix("Args")
+    for candidate in (resource, _WORDS.sub("_", resource).lower(), "_inputs"):
+        if candidate in known:
+            found = vars(importlib.import_module(f"{package}.{candidate}")).get(name)
+            if found is not None:
+                return found
+    return None
