@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from scripts.render import said
 from scripts.scratch_project import backend, scratch_project
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
-from twin.environment import pulumi_environment
+from twin.environment import official_language_host, process_environment, pulumi_environment
 from twin.paths import TwinPaths
 from twin.recording import recording
+from twin.warm_hosts import WarmHosts
 
 State = dict[str, Any]
 Step = dict[str, Any]
@@ -37,6 +38,8 @@ _CLI = {
     "PULUMI_SKIP_CHECKPOINTS": "true",
 }
 _LAST_LINES = 15
+_PROGRAMS = ("preview", "up")
+"""Commands that run the project's program."""
 
 
 class RunError(Exception):
@@ -52,6 +55,8 @@ class Runner:
     """The CLI with providers that make nothing."""
 
     environment: dict[str, str]
+    hosts: WarmHosts | None = None
+    """Has a language host for each run; None where the CLI starts official ones."""
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -72,6 +77,15 @@ class Runner:
             "PYTHONPATH": str(checkout / "components"),
         }
         argv = ["pulumi", *arguments, "--non-interactive", "--color", "never"]
+        if self.hosts is None or arguments[0] not in _PROGRAMS:
+            return self._run(argv, project, environment)
+        with self.hosts.host(environment) as port:
+            attached = {"PULUMI_DEBUG_LANGUAGES": f"python:{port}"}
+            return self._run(argv, project, {**environment, **attached})
+
+    def _run(
+        self, argv: list[str], project: Path, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         pipe = subprocess.PIPE
         with subprocess.Popen(
             argv, cwd=project, env=environment, text=True, stdout=pipe, stderr=pipe
@@ -95,14 +109,26 @@ def runner() -> Generator[Runner]:
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
         paths = TwinPaths(Path(folder))
         daemon.prepare(paths)
-        with recording(paths) as ports:
+        with _hosts(paths) as hosts, recording(paths) as ports:
             attached = ",".join(f"{name}:{port}" for name, port in ports.items())
             environment = {**pulumi_environment(paths, ports), **_CLI}
             gc.disable()  # states are read once and stay: a third of the time to judge them
             try:
-                yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached})
+                yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached}, hosts)
             finally:
                 gc.enable()
+
+
+@contextmanager
+def _hosts(paths: TwinPaths) -> Generator[WarmHosts | None]:
+    """Yield language hosts that have the SDKs loaded, where no official one is installed."""
+    if official_language_host():
+        yield None
+        return
+    empty = paths.root / "hosts"
+    empty.mkdir()
+    with closing(WarmHosts(empty, {**os.environ, **process_environment(paths)})) as hosts:
+        yield hosts
 
 
 @dataclass(frozen=True)
