@@ -22,6 +22,7 @@ import grpc
 
 from twin.rpc import empty_pb2, plugin_pb2
 from twin.sdk_parts import load_by_parts
+from twin.sdk_waits import asks_for_debugging, leave_out_debugging, wait_in_batches
 
 _language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
 _language_grpc: Any = importlib.import_module("pulumi.runtime.proto.language_pb2_grpc")
@@ -44,8 +45,15 @@ _metadata: Any = importlib.import_module("importlib.metadata")
 class LanguageHost(_language_grpc.LanguageRuntimeServicer):
     """Runs Pulumi programs, policy packs and component plugins with this interpreter."""
 
-    def __init__(self, engine_address: str) -> None:
+    def __init__(self, engine_address: str, *, shows_debugging: bool = False) -> None:
+        """Make a host.
+
+        Args:
+            engine_address: of the engine; empty where it says so itself when it attaches.
+            shows_debugging: whether the engine prints what the SDK writes for debugging.
+        """
         self._engine = engine_address
+        self._shows_debugging = shows_debugging
         self._loading = threading.Thread(target=load_sdks, daemon=True, name="sdks")
 
     def About(self, request: Any, context: Any) -> Any:
@@ -97,6 +105,10 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         if self._loading.ident is not None:
             self._loading.join()  # two threads that import the same may see half a module
 
+        wait_in_batches()
+        if not self._shows_debugging:
+            leave_out_debugging()
+
         def program() -> None:
             runpy.run_path(str(main), run_name="__main__")
 
@@ -147,14 +159,10 @@ def load_sdks() -> None:
             importlib.import_module(name)
 
 
-def serve(engine_address: str) -> tuple[Any, int]:
-    """Start a host on a free loopback port, and return its gRPC server and the port.
-
-    Args:
-        engine_address: of the engine; empty where it says so itself when it attaches.
-    """
+def serve(host: LanguageHost) -> tuple[Any, int]:
+    """Start a host on a free loopback port, and return its gRPC server and the port."""
     server: Any = grpc.server(futures.ThreadPoolExecutor(8))
-    _language_grpc.add_LanguageRuntimeServicer_to_server(LanguageHost(engine_address), server)
+    _language_grpc.add_LanguageRuntimeServicer_to_server(host, server)
     port = int(server.add_insecure_port("127.0.0.1:0"))
     server.start()
     return server, port
@@ -175,7 +183,11 @@ def main(arguments: list[str]) -> None:
     gc.disable()  # loading the SDKs makes a million objects that stay: a second less
     load_by_parts()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
-    server, port = serve(addresses[0] if addresses else "")
+    engine = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+    host = LanguageHost(
+        addresses[0] if addresses else "", shows_debugging=asks_for_debugging(engine)
+    )
+    server, port = serve(host)
     print(port, flush=True)  # noqa: T201 - the engine reads it
     wait(server, os.getppid())
 

@@ -122,7 +122,7 @@ def _become(environment: dict[str, str], write: int) -> None:
     os.environ.update(environment)
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[1:1] = [folder for folder in folders if folder]
-    server, port = language_host.serve("")
+    server, port = language_host.serve(language_host.LanguageHost(""))
     with os.fdopen(write, "w") as answer:
         print(port, file=answer)
     language_host.wait(server, parent)

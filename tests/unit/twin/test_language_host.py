@@ -43,6 +43,8 @@ def ran(tmp_path, monkeypatch):
             return SimpleNamespace(error="")
 
     monkeypatch.setattr(language_host._automation, "LanguageServer", Server)
+    for name in ("leave_out_debugging", "wait_in_batches"):  # they would stay for all tests
+        monkeypatch.setattr(language_host, name, lambda: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     return seen
