@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,10 +23,6 @@ def pytest_collection_finish() -> None:
     """Leaves what the test files loaded to itself."""
     gc.collect()
     gc.freeze()
-
-
-# readline, which pytest loads, leaves a width to the workers: what is piped would be folded to it
-os.environ.pop("COLUMNS", None)
 
 
 @dataclass(frozen=True)
