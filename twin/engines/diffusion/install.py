@@ -34,6 +34,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if key in ("HOME", "PATH", "TMPDIR")}
     return {
         **kept,
+        "DIFFUSERS_VERBOSITY": "error",  # it advises on a way of loading that is not ours
         "HF_HUB_OFFLINE": "1",
         "JAX_PLATFORMS": "cpu",
         "OMP_NUM_THREADS": "1",
