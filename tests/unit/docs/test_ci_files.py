@@ -3,7 +3,6 @@
 It does not prove that they run: that takes GitHub, GitLab and a Google Cloud project.
 """
 
-import fnmatch
 import functools
 import os
 import re
@@ -17,7 +16,6 @@ from typer.testing import CliRunner as TyperRunner
 
 from scripts.engine import stack_names
 from scripts.main import COMMANDS, build_app
-from scripts.verdicts.checkouts import ASIDE, touches
 from scripts.verdicts.markdown import MARKER
 from twin.paths import REPOSITORY
 from twin.toolchain import tool
@@ -238,95 +236,3 @@ def test_the_job_of_gitlab_that_runs_the_change_has_no_token():
     assert "environment" not in pipeline["verdict"]
     assert "`verdict-comment`" in (REPOSITORY / "docs/verdict.md").read_text()
     assert comment["rules"][0]["when"] == "always"  # a verdict that blocks is a job that failed
-
-
-@functools.cache
-def tracked():
-    """Return the files of the repository."""
-    command = ["git", "-C", str(REPOSITORY), "ls-files"]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return answer.stdout.splitlines()
-
-
-UP = "docs/examples/ci/github/up.yml"
-
-
-def test_what_is_deployed_has_passed_the_tests_and_goes_from_stack_to_stack():
-    workflow = yaml.safe_load((REPOSITORY / UP).read_text())
-    tests = yaml.safe_load((REPOSITORY / ".github/workflows/pull-request.yml").read_text())
-    assert workflow[True]["push"]["branches"] == ["main"]
-    jobs = workflow["jobs"]
-    assert jobs["test"]["uses"] == "./.github/workflows/pull-request.yml"
-    assert jobs["test"]["if"] == "github.event_name == 'push'"
-    assert "workflow_call" in tests[True]
-    order = [name for name in jobs if name.startswith("up-")]
-    assert order == ["up-dev", "up-staging", "up-prod"]
-    for at, name in enumerate(order):
-        job, stack = jobs[name], jobs[name]["env"]["STACK"]
-        assert stack in stack_names()
-        assert (name, job["environment"]) == (f"up-{stack}", stack)
-        assert job["concurrency"] == {"group": name, "cancel-in-progress": False}
-        # a stack that is not touched is skipped and holds up none; one that failed does
-        assert job["needs"] == ["test", "stacks", *order[:at]]
-        assert "!cancelled() && !failure()" in job["if"]
-        assert f"contains(fromJSON(needs.stacks.outputs.touched), '{stack}')" in job["if"]
-
-
-def test_a_push_that_touches_no_stack_deploys_nothing():
-    ignored = yaml.safe_load((REPOSITORY / UP).read_text())[True]["push"]["paths-ignore"]
-    folders = [each.removesuffix("**") for each in ignored if each.endswith("/**")]
-    assert sorted(folders) == sorted(ASIDE)
-    others = [each for each in ignored if not each.endswith("/**")]
-    for name in tracked():
-        if "/" not in name:
-            is_ignored = any(fnmatch.fnmatchcase(name, each) for each in others)
-            assert is_ignored is not touches("dev", [name]), name
-
-
-@pytest.mark.parametrize(
-    ("event", "deployed", "said", "found"),
-    [
-        ("push", "an ancestor", "the stack", '["dev","staging","prod"]'),
-        ("push", "an ancestor", "nothing", "[]"),
-        ("push", "an ancestor", "only prod", '["prod"]'),
-        ("push", "nothing", "nothing", '["dev","staging","prod"]'),
-        ("push", "elsewhere", "nothing", '["dev","staging","prod"]'),
-        ("workflow_dispatch", "an ancestor", "nothing", '["dev","staging","prod"]'),
-    ],
-)
-def test_a_stack_is_deployed_where_its_files_changed_since_it_last_was(
-    event, deployed, said, found, tmp_path
-):
-    [script] = [each["run"] for each in steps_in(UP, "stacks") if each.get("id") == "touched"]
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    git = ["git", "-C", str(tmp_path), *identity]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
-    sha = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
-    last = {"an ancestor": sha.stdout.strip(), "nothing": "", "elsewhere": "0" * 40}[deployed]
-    answers = {"the stack": 'echo "$5"', "nothing": ":", "only prod": 'echo "$5" | grep prod || :'}
-    programs = {"gh": f"echo {last}", ".venv/bin/gke-inference": answers[said]}
-    for name, body in programs.items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"#!/bin/sh\n{body}\n")
-        file.chmod(0o755)
-    output = tmp_path / "output"
-    environment = {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "GITHUB_OUTPUT": str(output),
-        "GITHUB_REPOSITORY": "o/r",
-        "GITHUB_EVENT_NAME": event,
-    }
-    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
-    assert output.read_text() == f"touched={found}\n"
-
-
-@pytest.mark.parametrize("stack", ["dev", "staging", "prod"])
-def test_gitlab_deploys_a_stack_where_a_file_that_it_is_made_of_changes(stack):
-    rules = yaml.safe_load(PIPELINES[1].read_text())[f"up-{stack}"]["rules"]
-    patterns = rules[0]["changes"]
-    for name in tracked():
-        # `*` of fnmatch takes slashes along, as `**/*` does in GitLab
-        is_listed = any(fnmatch.fnmatchcase(name, each.replace("**/*", "*")) for each in patterns)
-        assert is_listed is touches(stack, [name]), name
