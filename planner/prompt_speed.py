@@ -28,6 +28,7 @@ from planner.unit_cost import (
     candidate_of,
     promise,
     question_of,
+    requests_of,
     speed_of,
 )
 
@@ -37,14 +38,18 @@ def embed_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
 
     Nothing of a prompt is taken to be cached, and the table of words is looked up, not computed.
     """
-    try:
-        question = question_of(asked, replace(traffic, made=1, prefix_share=0.0))
-    except ValueError:
+    if traffic.given > asked.context:
         return Speed(MILLION_INPUT, None, _too_long(asked, traffic.given))
+    given = max(1, min(traffic.given, asked.context - 1))  # the planner counts a token of an answer
+    question = question_of(asked, replace(traffic, given=given, made=1, prefix_share=0.0))
     one = candidate_of(asked, rung)
     table = asked.architecture.vocab * asked.architecture.hidden / 1e9
-    computed = max(one.shape.active_billion - table, 0.0)
-    one = replace(one, shape=replace(one.shape, active_billion=computed))
+    computed = replace(  # taken out of both, or the rest would look like a mixture of experts
+        one.shape,
+        active_billion=max(one.shape.active_billion - table, 0.0),
+        parameters_billion=one.shape.parameters_billion - table,
+    )
+    one = replace(one, shape=computed)
     said = f"{traffic.given} tokens in"
     question = replace(question, tpot_p95_ms=NO_LIMIT_MS)
     return _speed(MILLION_INPUT, traffic.given, said, asked, question, one)
@@ -57,7 +62,7 @@ def prefill_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
     except ValueError as error:
         return Speed(MILLION_TOKENS, None, str(error))
     question = replace(question, made=1, tpot_p95_ms=NO_LIMIT_MS)
-    said = f"{_requests(traffic)}; prompts only"
+    said = f"{requests_of(traffic)}; prompts only"
     return _speed(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
 
 
@@ -69,7 +74,7 @@ def decode_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
         return Speed(MILLION_TOKENS, None, str(error))
     cached = 1 - 1 / traffic.given  # it computes the last token of a prompt itself
     question = replace(question, prefix_share=cached, ttft_p95_ms=NO_LIMIT_MS)
-    said = f"{_requests(traffic)}; answers only"
+    said = f"{requests_of(traffic)}; answers only"
     return speed_of(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
 
 
@@ -118,10 +123,6 @@ def _prompts(question: Question, one: Candidate) -> _Prompts:
     numbers[:, 0] = math.log(counts[best])
     deviation = float(correction().deviation(Traits(numbers, wanted.names))[0])
     return _Prompts(float(rates[best]), float(waits[best]), math.exp(Z80 * deviation))
-
-
-def _requests(traffic: Traffic) -> str:
-    return f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
 
 
 def _too_long(asked: Asked, given: int) -> str:

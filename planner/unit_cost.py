@@ -109,6 +109,13 @@ class UnitCost:
         return Estimate(many * speed.value, many * speed.low, many * speed.high)
 
 
+def amount(usd: float) -> str:
+    """Return the dollars of a unit: to the cent, or with two digits below ten cents."""
+    if not 0 < usd < 0.1:
+        return f"{usd:,.2f}"
+    return f"{usd:.{1 - math.floor(math.log10(usd))}f}"
+
+
 def blended(costs: Iterable[UnitCost]) -> Estimate | None:
     """Return dollars a unit over several lines, by the units each makes; None where one is unknown.
 
@@ -163,8 +170,13 @@ def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
         question = question_of(asked, traffic)
     except ValueError as error:
         return Speed(MILLION_TOKENS, None, str(error))
-    said = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
+    said = requests_of(traffic)
     return speed_of(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
+
+
+def requests_of(traffic: Traffic) -> str:
+    """Return what requests are, in words."""
+    return f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
 
 
 def speed_of(

@@ -209,7 +209,7 @@ def ask(
     seed: Annotated[int | None, typer.Option(help="Of the first picture.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for pictures.")] = Path(),
     timeout: Annotated[
-        float, typer.Option(min=1, help="Longest silence, in seconds.")
+        float, typer.Option(min=1, max=86_400, help="Longest silence, in seconds.")
     ] = _TIMEOUT_SECONDS,
 ) -> None:
     """Ask a model of a stack through the gateway; pictures are saved as PNG files."""

@@ -54,7 +54,8 @@ def write_output(option: str, file: Path, write: Callable[[Path], object]) -> No
         raise _refusal(option, file, error) from None
 
 
-def _try(file: Path) -> None:
+def _try(named: Path) -> None:
+    file = named.resolve() if named.is_symlink() else named  # what is made is what it points to
     if file.is_dir():
         raise IsADirectoryError(None, "it is a folder")
     if file.exists() and not file.is_file():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.verdict import checked_head
+from scripts.verdict import check_any, checked_head
 from scripts.verdicts.checkouts import base_commit, changed_files, head_checkout, touches
 from scripts.words import check_words
 
@@ -26,6 +26,7 @@ def touched(
     """
     root = checked_head(head)
     known = head_checkout(root).stacks()
+    check_any(known, root)
     check_words("--stack", stack or [], known)
     files = changed_files(root, base_commit(root, since, "--since"))
     for name in stack or known:

@@ -6,7 +6,7 @@ from typing import Any
 
 from infra.unit_costs import by_model
 from planner.plan import Estimate
-from planner.unit_cost import MILLION_TOKENS, Traffic, UnitCost
+from planner.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, amount
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 
@@ -43,14 +43,14 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         slow = "" if one.speed.keeps_promise else " (too slow)"
         table.add_row(
             one.model, one.region, one.role, one.rung + slow, one.speed.unit,
-            f"{sign}{one.usd.value:,.2f}", f"{one.usd.low:,.2f}-{one.usd.high:,.2f}",
+            f"{sign}{amount(one.usd.value)}", f"{amount(one.usd.low)}-{amount(one.usd.high)}",
             _rate(one.speed.per_second.value),
         )  # fmt: skip
     if table.row_count:
         console.print()
         print_table(table)
         said = [
-            f"{name} {'≥ ' * each.is_lower_bound}${each.usd.low:,.2f}-{each.usd.high:,.2f}"
+            f"{name} {'≥ ' * each.is_lower_bound}${amount(each.usd.low)}-{amount(each.usd.high)}"
             for name, each in by_model(costs).items()
             if each.usd is not None
         ]
@@ -67,7 +67,7 @@ def _rate(value: float) -> str:
 
 def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
     """Return what the stack does not say and the numbers rest on."""
-    tokens = any(one.speed.unit == MILLION_TOKENS and one.usd is not None for one in costs)
+    tokens = any(one.speed.unit != THOUSAND_PICTURES and one.usd is not None for one in costs)
     lengths = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out, "
     return (
         f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of what they "

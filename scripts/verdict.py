@@ -38,10 +38,19 @@ def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
         CommandError: a name that neither side has, or no side has any.
     """
     known = sorted({*base.stacks(), *head.stacks()})
-    if not known:
-        raise CommandError(f"--head: must have stacks/Pulumi.NAME.yaml, got none in {head.root}")
+    check_any(known, head.root)
     check_words("--stack", names, known)
     return list(dict.fromkeys(names)) or known
+
+
+def check_any(stacks: list[str], head: Path) -> None:
+    """Refuse a checkout, or a folder below its root, that has no stacks.
+
+    Raises:
+        CommandError: there are none.
+    """
+    if not stacks:
+        raise CommandError(f"--head: must have stacks/Pulumi.NAME.yaml, got none in {head}")
 
 
 def checked_head(head: Path) -> Path:

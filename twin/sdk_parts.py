@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_PACKAGES = re.compile(r"pulumi_gcp\.\w+|pulumi_kubernetes\.\w+\.v\w+")
+_PACKAGES = re.compile(r"pulumi_gcp\.(?!config$)\w+|pulumi_kubernetes\.\w+\.v\w+")
 """Those that hold a module for each resource and nothing else."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -62,7 +62,7 @@ class _Parts(Loader):
                 found = None if name == "__all__" else _part(module.__name__, name, known)
                 if found is None:
                     self._load(module)
-                    found = getattr(module, name)
+                    return getattr(module, name)
                 setattr(module, name, found)
                 return found
 

@@ -2,6 +2,8 @@
 
 import math
 
+from planner.unit_cost import amount
+
 _AT_LEAST = "≥\N{NO-BREAK SPACE}"
 
 
@@ -13,6 +15,11 @@ def dollars(value: float, is_lower_bound: bool = False) -> str:
 def cents(value: float, is_lower_bound: bool = False) -> str:
     """Return an amount with cents: `$10.80`, or `≥ $10.80` where a price is missing."""
     return f"{_AT_LEAST if is_lower_bound else ''}${value:,.2f}"
+
+
+def of_unit(value: float) -> str:
+    """Return what a unit costs: `$10.80`, `$0.0063`."""
+    return f"${amount(value)}"
 
 
 def part(value: float, most: float) -> str:

@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from scripts.report.page import Page
 from scripts.report.places import picture
 from scripts.report.starts import PHASES
-from scripts.report.words import cents, dollars, part, per_cent, span, time
+from scripts.report.words import cents, dollars, of_unit, part, per_cent, span, time
 
 NAME = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -31,7 +31,7 @@ def html(found: Page) -> str:
         lstrip_blocks=True,
     )
     own: dict[str, Callable[..., object]] = {
-        "cents": cents, "dollars": dollars, "part": part, "per_cent": per_cent,
+        "cents": cents, "dollars": dollars, "of_unit": of_unit, "part": part, "per_cent": per_cent,
         "picture": picture, "time": time,
     }  # fmt: skip
     environment.filters.update(own)  # pyright: ignore[reportUnknownMemberType]

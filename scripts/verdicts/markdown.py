@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from planner.cost import FIELDS
 from planner.plan import Estimate
+from planner.unit_cost import amount
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
 from scripts.verdicts.money import Money, Unit
@@ -239,7 +240,7 @@ def _estimate(found: Estimate | None) -> str:
     return (
         "not known"
         if found is None
-        else f"{found.value:,.2f} ({found.low:,.2f} to {found.high:,.2f})"
+        else f"{amount(found.value)} ({amount(found.low)} to {amount(found.high)})"
     )
 
 

@@ -9,7 +9,7 @@ from infra.stack import Platform
 from infra.unit_costs import by_model, unit_costs
 from planner.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
 from planner.plan import Estimate
-from planner.unit_cost import UnitCost
+from planner.unit_cost import UnitCost, amount
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
         was, now = (side.get(name) for side in sides)
         bounds = _sides(bool(was and was.is_lower_bound), bool(now and now.is_lower_bound))
         before, after = (each and each.usd for each in (was, now))
-        if _cents(before) != _cents(after):
+        if _said(before) != _said(after):
             unit = next(each.unit for each in (now, was) if each is not None)
             rows.append(Unit(name, unit, before, after, was is None, now is None, bounds))
     return rows
 
 
-def _cents(found: Estimate | None) -> tuple[float, ...]:
-    return () if found is None else tuple(round(n, 2) for n in (found.value, found.low, found.high))
+def _said(found: Estimate | None) -> tuple[str, ...]:
+    return () if found is None else tuple(amount(n) for n in (found.value, found.low, found.high))

@@ -72,7 +72,7 @@ def test_an_embedding_computes_at_most_what_the_chip_can_and_more_on_a_larger_ch
     assert slow < fast
     peak = 121e12  # of an L4 in 16 bits, dense
     computed = small.parameters_billion * 1e9 - 250_002 * 1024
-    assert 0.05 < slow * 2 * computed / peak < 1
+    assert 0.2 < slow * 2 * computed / peak < 1  # as a dense model does, not as a mixture
 
 
 def test_steps_are_smaller_where_the_promise_is_short_and_none_keeps_one_too_short():
@@ -100,6 +100,10 @@ def test_a_prompt_longer_than_the_context_has_a_reason():
     found = embed_speed(asked("bge-m3"), rung(), Traffic(given=9000))
     assert found.per_second is None
     assert found.basis == "input: must be at most the 8192 tokens of its context, got 9000"
+
+
+def test_a_prompt_as_long_as_the_context_is_embedded():
+    assert rate(embed_speed(asked("bge-m3"), rung(), Traffic(given=8192))) > 0
 
 
 def test_half_of_the_work_is_faster_than_the_whole_and_each_keeps_its_own_promise():

@@ -20,6 +20,7 @@ from planner.unit_cost import (
     Asked,
     Traffic,
     UnitCost,
+    amount,
     blended,
     picture_speed,
     token_speed,
@@ -242,3 +243,11 @@ def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):
     fields: dict[str, Any] = {field: value}
     with pytest.raises(ValueError, match=rule):
         Traffic(**fields)
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"),
+    [(1234.5, "1,234.50"), (0.1, "0.10"), (0.0999, "0.100"), (0.0063, "0.0063"), (0.0, "0.00")],
+)
+def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
+    assert amount(usd) == said

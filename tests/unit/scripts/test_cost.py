@@ -4,8 +4,14 @@ import json
 
 import pytest
 
+from infra.costing import served
+from infra.load import read
+from infra.unit_costs import unit_costs
+from planner.cost import bill
+from planner.unit_cost import MILLION_INPUT, Traffic
 from scripts.console import CommandError
 from scripts.cost import cost
+from scripts.unit_costs import print_unit_costs
 
 
 def printed(capsys, stack, **options):
@@ -36,6 +42,14 @@ def test_the_cost_of_a_unit_by_model_carries_the_sign_where_a_line_of_it_lacks_a
     found = json.loads(printed(capsys, "prod", as_json=True))["by_model_a_unit"]
     assert found["llama-3.3-70b"]["is_lower_bound"]
     assert not found["qwen3-32b"]["is_lower_bound"]
+
+
+def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):
+    platform = read("prod")
+    every = unit_costs(platform, bill(served(platform)))
+    prompts = [one for one in every if one.speed.unit == MILLION_INPUT]
+    print_unit_costs(prompts, Traffic(given=4000))
+    assert "Assumed: 4000 tokens in" in capsys.readouterr().out
 
 
 def test_the_flag_is_in_json_by_figure_for_lines_and_sums(capsys):

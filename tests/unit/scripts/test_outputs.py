@@ -49,6 +49,12 @@ def test_a_check_leaves_nothing_and_changes_nothing(here) -> None:
     assert [(file.name, file.read_text()) for file in here.iterdir()] == [("kept", "as it was")]
 
 
+def test_a_link_that_points_to_nothing_stays_as_it_was(here) -> None:
+    (here / "link").symlink_to("nowhere")
+    check_output("--json", Path("link"))
+    assert [(file.name, file.is_symlink()) for file in here.iterdir()] == [("link", True)]
+
+
 def test_folders_are_made_below_the_working_directory(here) -> None:
     write_output("--json", Path("deep/er/new"), lambda file: file.write_text("written"))
     assert (here / "deep" / "er" / "new").read_text() == "written"

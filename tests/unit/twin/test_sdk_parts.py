@@ -104,9 +104,25 @@ def test_only_packages_of_resources_are_loaded_so():
     takes = ["pulumi_gcp.compute", "pulumi_kubernetes.core.v1", "pulumi_kubernetes.rbac.v1beta1"]
     leaves = [
         "pulumi_gcp",
+        "pulumi_gcp.config",  # a class in the place of a module
         "pulumi_kubernetes.core",
         "pulumi_gcp.compute.network",
         "pulumi.runtime",
     ]
     assert all(sdk_parts._PACKAGES.fullmatch(name) for name in takes)
     assert not any(sdk_parts._PACKAGES.fullmatch(name) for name in leaves)
+
+
+def test_a_package_that_stands_for_itself_when_it_is_whole_is_left_alone(package, monkeypatch):
+    class Whole(type(package)):
+        """What a package may make of itself while it loads."""
+
+        @property
+        def project(self) -> str:
+            return "acme"
+
+    def become(module):
+        module.__class__ = Whole
+
+    monkeypatch.setattr(sdk_parts._Parts, "_load", lambda _self, module: become(module))
+    assert package.project == "acme"

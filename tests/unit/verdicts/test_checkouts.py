@@ -177,6 +177,12 @@ def test_a_commit_or_stack_that_is_not_there_is_refused(repository, since, stack
         touched(since, stacks, repository)
 
 
+def test_a_folder_below_the_root_has_no_stacks_to_be_touched(repository):
+    (repository / "infra").mkdir()
+    with pytest.raises(CommandError, match=r"^--head: must have stacks/Pulumi\.NAME\.yaml, got"):
+        touched("HEAD", head=repository / "infra")
+
+
 @pytest.mark.parametrize("name", [".gitignore", ".gitlab-ci.yml", "LICENSE", "CONTRIBUTING.md"])
 def test_files_at_the_root_that_no_stack_is_made_of_touch_none(name):
     assert not touches("dev", [name])
