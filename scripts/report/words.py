@@ -17,9 +17,9 @@ def cents(value: float, is_lower_bound: bool = False) -> str:
     return f"{_AT_LEAST if is_lower_bound else ''}${value:,.2f}"
 
 
-def of_unit(value: float) -> str:
-    """Return what a unit costs: `$10.80`, `$0.0063`."""
-    return f"${amount(value)}"
+def of_unit(value: float, is_lower_bound: bool = False) -> str:
+    """Return what a unit costs: `$10.80`, `$0.0063`, or `≥ $0.0063` where a price is missing."""
+    return f"{_AT_LEAST if is_lower_bound else ''}${amount(value)}"
 
 
 def part(value: float, most: float) -> str:
