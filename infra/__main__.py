@@ -7,9 +7,9 @@ import pulumi
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from infra.load import load
-from infra.problems import StackError
 from infra.program import deploy
+from infra.reading.load import load
+from infra.stack.problems import StackError
 
 try:
     stack = load()

@@ -5,10 +5,10 @@ from typing import Any
 
 import pulumi
 
-from gke_inference.prices import rung_price
-from gke_inference.rungs import Rung
-from infra.capacity import checked_rungs
-from infra.endpoint import endpoint
+from gke_inference.catalogue.prices import rung_price
+from gke_inference.catalogue.rungs import Rung
+from infra.plan.capacity import checked_rungs
+from infra.plan.endpoint import endpoint
 from infra.region import BuiltRegion
 from infra.stack import Model, Platform
 

@@ -2,15 +2,15 @@
 
 import pulumi
 
-from gke_inference.engine_repository import EngineRepository, EngineRepositoryArgs
-from gke_inference.image_admission import ImageAdmission, ImageAdmissionArgs
-from gke_inference.image_attestor import ImageAttestor, ImageAttestorArgs
-from gke_inference.image_build import ImageBuild, ImageBuildArgs
-from gke_inference.image_builder import ImageBuilder, ImageBuilderArgs
-from gke_inference.versions import builds
-from infra.assemble import location
-from infra.image_names import engines, replaced, replacements, repository_url
-from infra.names import Names
+from gke_inference.catalogue.versions import builds
+from gke_inference.images.admission import ImageAdmission, ImageAdmissionArgs
+from gke_inference.images.attestor import ImageAttestor, ImageAttestorArgs
+from gke_inference.images.build import ImageBuild, ImageBuildArgs
+from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
+from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
+from infra.arguments.provisioning import location
+from infra.plan.image_names import engines, replaced, replacements, repository_url
+from infra.plan.names import Names
 from infra.stack import Attestation, Images, Platform
 
 

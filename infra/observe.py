@@ -2,11 +2,11 @@
 
 import pulumi
 
-from gke_inference.alerts import Alerts
-from gke_inference.budget import Budget
-from gke_inference.dashboards import Dashboards
-from infra import observed
-from infra.load import PROJECT
+from gke_inference.observability.alerts import Alerts
+from gke_inference.observability.budget import Budget
+from gke_inference.observability.dashboards import Dashboards
+from infra.arguments import observability as observed
+from infra.reading.load import PROJECT
 from infra.stack import Platform
 from infra.stack.receivers import SECRET_KINDS, secret_key
 

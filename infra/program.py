@@ -2,13 +2,13 @@
 
 import pulumi
 
-from gke_inference.network import Network
-from gke_inference.node_image_cache import NodeImageCache
-from infra import assemble
-from infra.canary import with_canaries
+from gke_inference.capacity.node_image_cache import NodeImageCache
+from gke_inference.cluster.network import Network
+from infra.arguments import provisioning as assemble
 from infra.exports import exports
 from infra.images import build_images
 from infra.observe import observe
+from infra.plan.canary import with_canaries
 from infra.project import enable_services, let_adapters_read
 from infra.region import build_region
 from infra.stack import Platform

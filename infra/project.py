@@ -5,7 +5,7 @@ from typing import Final
 import pulumi
 from pulumi_gcp import projects
 
-from gke_inference.metrics_adapter import ROLE, adapter_principal
+from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
 from infra.stack import Platform
 
 SERVICES: Final = (

@@ -5,19 +5,23 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from gke_inference.accelerator_pool import AcceleratorPool
-from gke_inference.cluster import InferenceCluster
-from gke_inference.compute_class import ComputeClass
-from gke_inference.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
-from gke_inference.inference_gateway import InferenceGateway
-from gke_inference.metrics_adapter import MetricsAdapter
-from gke_inference.model_bucket import ModelBucket
-from gke_inference.network import Network
-from gke_inference.serving_namespace import ServingNamespace
-from infra import assemble, assemble_models
-from infra.assemble import Site
-from infra.capacity import has_groups, regions_using
+from gke_inference.capacity.accelerator_pool import AcceleratorPool
+from gke_inference.capacity.compute_class import ComputeClass
+from gke_inference.cluster.cluster import InferenceCluster
+from gke_inference.cluster.network import Network
+from gke_inference.gateway.inference_gateway import InferenceGateway
+from gke_inference.namespace.serving_namespace import ServingNamespace
+from gke_inference.operators.group_operator import (
+    LeaderWorkerSetOperator,
+    LeaderWorkerSetOperatorArgs,
+)
+from gke_inference.operators.metrics_adapter import MetricsAdapter
+from gke_inference.storage.model_bucket import ModelBucket
+from infra.arguments import models as assemble_models
+from infra.arguments import provisioning as assemble
+from infra.arguments.provisioning import Site
 from infra.images import taken_from_repository
+from infra.plan.capacity import has_groups, regions_using
 from infra.serving import serve
 from infra.stack import Platform
 

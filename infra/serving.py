@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pulumi
 
-from gke_inference.autoscaling import Autoscaling
-from gke_inference.model_disk import ModelDisk
-from gke_inference.monitoring import Monitoring
-from gke_inference.workload_identity import WorkloadIdentity
-from infra import assemble_models
-from infra.names import object_name
+from gke_inference.cluster.workload_identity import WorkloadIdentity
+from gke_inference.observability.monitoring import Monitoring
+from gke_inference.serving.autoscaling import Autoscaling
+from gke_inference.serving.model_server import ModelServer
+from gke_inference.storage.model_disk import ModelDisk
+from infra.arguments import models as assemble_models
+from infra.plan.names import object_name
 from infra.stack import Platform
-from workloads.model_server import ModelServer
 
 
 def serve(

@@ -16,7 +16,7 @@ import typer
 from scripts.console import CommandError, console
 from scripts.outputs import check_folder
 from scripts.words import stack_of
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60
 _MOST = 300  # characters of a refusal: some proxies answer with a page

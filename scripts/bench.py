@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from infra.growth import stack_with_models
+from infra.reading.growth import stack_with_models
 from scripts import bench_confirm, bench_routing
 from scripts.bench_diffusion import diffusion_rows
 from scripts.bench_disagg import rows as bench_disagg_rows
@@ -30,10 +30,11 @@ from scripts.bench_verdict import verdict_rows
 from scripts.console import CommandError, Exit, console
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
-from twin import clusters, daemon
-from twin.gke.context import ClusterContext, ClusterSpec
-from twin.gke.scale import check as check_scale
-from twin.paths import REPOSITORY, TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterContext, ClusterSpec
+from twin.cluster.nodes.scale import check as check_scale
+from twin.host.paths import REPOSITORY, TwinPaths
 
 Row = dict[str, Any]
 _SCALES = ((100, 200), (1000, 2000))

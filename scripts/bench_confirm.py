@@ -17,14 +17,14 @@ from typing import Any
 
 from scripts.console import CommandError, console, ensure_tools
 from scripts.tables import Listing, figure, print_table
-from twin.lab import load_tool
-from twin.lab.policies import BASELINE, SHIPPED, policies
-from twin.lab.realtime import behind_gateway
-from twin.lab.rig import RigError
-from twin.lab.rows import Row
-from twin.lab.session import SessionError, run_all
-from twin.lab.worker import Job
-from twin.lab.workloads import (
+from simulator.laboratory import load_tool
+from simulator.laboratory.policies import BASELINE, SHIPPED, policies
+from simulator.laboratory.realtime import behind_gateway
+from simulator.laboratory.rig import RigError
+from simulator.laboratory.rows import Row
+from simulator.laboratory.session import SessionError, run_all
+from simulator.laboratory.worker import Job
+from simulator.laboratory.workloads import (
     ADAPTERS,
     LORA_ANSWER,
     LORA_PROMPT,
@@ -34,7 +34,7 @@ from twin.lab.workloads import (
     Workload,
     workloads,
 )
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 _FILE = REPOSITORY / "build" / "bench" / "confirm.json"
 _WORKLOAD = "lora"

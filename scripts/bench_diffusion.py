@@ -5,8 +5,8 @@ import subprocess
 from typing import Any
 
 from scripts.console import CommandError
-from twin.engines.diffusion.install import DIFFUSION, environment
-from twin.paths import REPOSITORY
+from twin.engines.image_pipeline import DIFFUSION, environment
+from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError
 
 _GAINS = ("blocks_gain", "rotation_bytes_saved", "rotation_gain", "whole_gain")

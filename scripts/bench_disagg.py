@@ -12,12 +12,12 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from twin.engines.vllm.clock import LoopClock, run_virtual
-from twin.engines.vllm.engine import Engine
-from twin.engines.vllm.flags import parse
-from twin.engines.vllm.kv_transfer import TransferError
-from twin.engines.vllm.request import RemoteKv, Request
-from twin.engines.vllm.settings import deploy
+from simulator.engine.clock import LoopClock, run_virtual
+from simulator.engine.engine import Engine
+from simulator.engine.kv_transfer import TransferError
+from simulator.engine.request import RemoteKv, Request
+from simulator.engine.settings import deploy
+from twin.engines.vllm_flags import parse
 
 Row = dict[str, Any]
 MODEL = "openai/gpt-oss-120b"

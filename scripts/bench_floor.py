@@ -11,7 +11,7 @@ from typing import Any
 
 from scripts.console import CommandError
 from scripts.engine import Engine
-from twin.rpc import BaseProvider, grpc_module, provider_grpc, provider_pb2
+from twin.wire.rpc import BaseProvider, grpc_module, provider_grpc, provider_pb2
 
 _PROGRAM = Path(__file__).with_name("floor")
 

@@ -13,13 +13,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from gke_inference.versions import api
+from gke_inference.catalogue.versions import api
 from scripts.console import CommandError
 from scripts.placements import COMPONENT_LABEL
-from twin import clusters
-from twin.gke.context import ClusterSpec
-from twin.kube import JsonObject, Kube
-from twin.paths import TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
+from twin.wire.kube import JsonObject, Kube
 
 Row = dict[str, Any]
 _REQUESTS = 300

@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from scripts.console import console
-from twin.lab.ladder import Stage, climb
+from simulator.laboratory.ladder import Stage, climb
 
 
 def ladder_rows(folder: Path) -> list[dict[str, Any]]:

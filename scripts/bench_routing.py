@@ -12,21 +12,21 @@ from rich.text import Text
 from scripts.console import CommandError, console, ensure_tools
 from scripts.tables import Listing, figure, print_table, prose
 from scripts.words import check_words
-from twin.lab import bounds
-from twin.lab.calibration import calibration_errors
-from twin.lab.curves import draw
-from twin.lab.policies import Facts, policies
-from twin.lab.results import page
-from twin.lab.rows import Row
-from twin.lab.session import SessionError, jobs_of, run_all
-from twin.lab.worker import Job
-from twin.lab.workloads import workloads
-from twin.paths import REPOSITORY
+from simulator.laboratory import bounds
+from simulator.laboratory.calibration import calibration_errors
+from simulator.laboratory.curves import draw
+from simulator.laboratory.policies import Facts, policies
+from simulator.laboratory.results import page
+from simulator.laboratory.rows import Row
+from simulator.laboratory.session import SessionError, jobs_of, run_all
+from simulator.laboratory.worker import Job
+from simulator.laboratory.workloads import workloads
+from twin.host.paths import REPOSITORY
 
 _FILE = REPOSITORY / "build" / "bench" / "routing.json"
 _IMAGES = REPOSITORY / "docs" / "images"
 _PAGE = REPOSITORY / "docs" / "routing-results.md"
-_ENGINE = "twin.engines.vllm (simulated vLLM: its scheduler, step times of a roofline)"
+_ENGINE = "simulator.server (simulated vLLM: its scheduler, step times of a roofline)"
 _PICKER = "gateway-api-inference-extension v1.2.0"
 
 

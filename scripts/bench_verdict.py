@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from infra.load import KEY, PROJECT, EngineLoader
+from infra.reading.load import KEY, PROJECT, EngineLoader
 from scripts.console import CommandError, console
 from scripts.scratch_project import scratch_checkout
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import runner
 from scripts.verdicts.verdict import StackVerdict, of_stack
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 Preview = Callable[[str, str, int], tuple[float, int]]
 """Takes stack, its text and runs; returns the median seconds of a preview and its resources."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from infra.costing import Start, starts
-from planner.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
+from infra.cost.costing import Start, starts
+from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
 from scripts.tables import Listing, figure, print_table
 from scripts.words import check_positive, stack_of

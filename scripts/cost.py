@@ -8,21 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.costing import served
-from infra.names import Names
+from infra.cost.costing import served
+from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.plan.names import Names
 from infra.stack import Budget, Platform
-from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
-from planner.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
-from planner.unit_cost import Traffic, UnitCost
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
+from planner.unit_cost.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
 from scripts.placements import placements
 from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
 from scripts.words import stack_of
-from twin import clusters, daemon
-from twin.gke.context import ClusterSpec
-from twin.kube import KubeError
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
+from twin.wire.kube import KubeError
 
 _KEYS = ("model", "region", "provisioning")
 

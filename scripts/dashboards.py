@@ -5,18 +5,18 @@ from typing import Annotated
 
 import typer
 
-from gke_inference.dashboard_source import dashboards as made_for
-from gke_inference.promql import Dialect
-from infra.observed import scope
+from gke_inference.observability.dashboard_source import dashboards as made_for
+from gke_inference.observability.promql import Dialect
+from infra.arguments.observability import scope
 from infra.stack import Platform
 from scripts.console import console
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
 from scripts.words import stack_of
-from twin import clusters
-from twin.gke.context import ClusterSpec
-from twin.gke.monitoring.server import address_of
-from twin.paths import REPOSITORY, TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.monitoring.server import address_of
+from twin.host.paths import REPOSITORY, TwinPaths
 
 _TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 

@@ -14,8 +14,8 @@ from scripts.docs_engine import engine_page, engine_picture
 from scripts.docs_invariants import invariants_page
 from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
-from twin.paths import REPOSITORY
-from twin.rules import Rule, all_rules
+from twin.host.paths import REPOSITORY
+from twin.world.rules import Rule, all_rules
 
 _NOTICE = "<!-- Made by `make docs`; change its source, not this page. -->\n\n"
 _RULES_OPENING = """\

@@ -1,12 +1,12 @@
 """The table of what each engine can do on which hardware, from the data that refuses the rest."""
 
-from gke_inference.engines import Abilities, date, engine, engine_names, retired
+from gke_inference.catalogue.engines import Abilities, date, engine, engine_names, retired
 
 _OPENING = """\
 # Engines and what they can do
 
 The words of `engine` in a stack, and what is refused when a stack is read. The data, with a source
-for every row, is [engines.yaml](../../components/gke_inference/data/engines.yaml), compared with
+for every row, is [engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml), compared with
 its sources on {date}. How a server starts and ends: [engines.md](../engines.md).
 """
 _HEAD = (

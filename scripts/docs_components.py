@@ -4,7 +4,7 @@ import inspect
 import json
 from typing import Any
 
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 _SCHEMA = REPOSITORY / "tests" / "golden" / "schema.json"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from statistics import median
 
-from twin.engines.vllm.calibration import Compared, Family, bursts, families, fits
+from simulator.engine.calibration import Compared, Family, bursts, families, fits
 
 _OPENING = """\
 # The engine model against published points

@@ -8,7 +8,7 @@ from typing import Any
 
 from policies import rules
 from policies.rule import Rule, StackRule
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 _OPENING = """\
 # Policies

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from infra.stack.fields import PATTERN_WORDS
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 _SCHEMA = REPOSITORY / "stacks" / "schema.json"
 _ROOT = "Platform"

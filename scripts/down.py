@@ -10,10 +10,12 @@ from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.recover import recover
 from scripts.sweep import leftovers
-from twin import clusters, daemon, processes
-from twin.cloud import store
-from twin.gke.context import ClusterSpec
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.world import store
 
 
 def down(

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.load import STACKS, platform_of, stack_names
-from infra.problems import StackError
+from infra.reading.load import STACKS, platform_of, stack_names
+from infra.stack.problems import StackError
 from scripts.console import CommandError, console, ensure_tools
 from scripts.words import check_one
-from twin import daemon, processes
-from twin.environment import pulumi_environment
-from twin.paths import REPOSITORY, TwinPaths
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.pulumi.environment import pulumi_environment
 
 PROJECT = "gke-inference"
 
@@ -49,7 +50,7 @@ class Engine:
 
         Raises:
             twin.toolchain.ToolError: a tool cannot be had.
-            twin.processes.ProcessError: the daemon did not start.
+            twin.host.processes.ProcessError: the daemon did not start.
         """
         ensure_tools()
         self.paths = paths

@@ -5,8 +5,9 @@ import shlex
 
 from scripts.console import console
 from scripts.engine import Engine, stack_names
-from twin import clusters, daemon
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.host.paths import TwinPaths
 
 
 def env() -> None:

@@ -10,7 +10,7 @@ from scripts import status
 from scripts.ask import draw, wait_for_answer
 from scripts.console import CommandError
 from scripts.words import stack_of
-from twin.engines.diffusion.install import DIFFUSION
+from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real import install
 
 _PROMPT = "Say in one sentence what an inference gateway is for."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infra.load import read
+from infra.reading.load import read
 from scripts.console import CommandError
 from scripts.engine import Engine
 

@@ -14,7 +14,7 @@ from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.images_registry import Registry, RegistryError
 from scripts.words import stack_of
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 
 class Action(StrEnum):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from gke_inference.versions import Build, Image, builds, images, lock
-from infra.image_names import needed, replacements, repository_names, repository_url
-from infra.problems import one_of
+from gke_inference.catalogue.versions import Build, Image, builds, images, lock
+from infra.plan.image_names import needed, replacements, repository_names, repository_url
 from infra.stack import Platform
+from infra.stack.problems import one_of
 from scripts.images_registry import Registry, RegistryError
 
 Say = Callable[[str], None]

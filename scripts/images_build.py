@@ -6,20 +6,20 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from gke_inference.image_build_steps import (
+from gke_inference.catalogue.versions import builds
+from gke_inference.images.build_steps import (
     METADATA,
     BuildError,
     Target,
     build_command,
     build_request,
 )
-from gke_inference.versions import builds
-from infra.image_names import engines, repository_url
-from infra.names import Names
+from infra.plan.image_names import engines, repository_url
+from infra.plan.names import Names
 from infra.stack import Images, Platform
 from scripts.bootstrap_cloud import Cloud
 from scripts.images_actions import ImagesError, check_names
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 Say = Callable[[str], None]
 _METADATA = f"build/images/{METADATA}"

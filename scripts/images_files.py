@@ -8,8 +8,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import PlainScalarString
 
-from gke_inference import versions
-from infra.load import KEY, PROJECT, STACKS
+from gke_inference.catalogue import versions
+from infra.reading.load import KEY, PROJECT, STACKS
 
 LOCK = Path(versions.__file__).with_name("data") / "versions.yaml"
 

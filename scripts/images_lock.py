@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from gke_inference.versions import Build, builds
-from twin.paths import REPOSITORY
+from gke_inference.catalogue.versions import Build, builds
+from twin.host.paths import REPOSITORY
 
 CONTEXT = REPOSITORY / "workloads"
 PYTHON = "3.12"

@@ -10,8 +10,8 @@ import typer
 
 from scripts.console import CommandError, console, step
 from scripts.words import check_one
-from twin.paths import REPOSITORY
-from twin.python_environments import XLA, xla_environment
+from twin.host.paths import REPOSITORY
+from twin.host.python_environments import XLA, xla_environment
 
 _CACHE = REPOSITORY / "build" / "kernels" / "code-sizes.json"
 _PAGE = REPOSITORY / "docs" / "kernels.md"

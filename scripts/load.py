@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from scripts.console import CommandError, console
-from twin import clusters
-from twin.curves_svg import Curve, Panel, save
-from twin.events import Events
-from twin.gke.monitoring import promql
-from twin.gke.monitoring.server import address_of
-from twin.gke.scenario import Traffic
-from twin.paths import TwinPaths
-from twin.timeline import Event, lane_of, ordered
-from twin.traffic import Ask, Report, Trace, mixed_lengths, run
+from simulator.traffic import Ask, Report, Trace, mixed_lengths, run
+from twin.cluster import lifecycle as clusters
+from twin.cluster.monitoring import promql
+from twin.cluster.monitoring.server import address_of
+from twin.drawings.curves_svg import Curve, Panel, save
+from twin.drawings.timeline import Event, lane_of, ordered
+from twin.host.paths import TwinPaths
+from twin.world.events import Events
+from twin.world.scenario import Traffic
 
 _SEED = 20261121
 _STEP_SECONDS = 1.0

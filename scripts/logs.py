@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console
-from twin import clusters
-from twin.paths import TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.host.paths import TwinPaths
 
 _LOOK_SECONDS = 0.5
 _STATUS = re.compile("[1-5]([0-9][0-9]|xx)")

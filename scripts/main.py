@@ -13,9 +13,9 @@ import typer
 from typer.exceptions import TyperException
 
 from scripts.console import CommandError, Exit, errors
-from twin.kube import KubeError
-from twin.processes import ProcessError
+from twin.host.processes import ProcessError
 from twin.toolchain import ToolError
+from twin.wire.kube import KubeError
 
 GROUPS = {
     "On the twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
@@ -123,7 +123,7 @@ def _run(arguments: list[str]) -> int:
         list_app()(["--help"], standalone_mode=False)
         return Exit.ERROR
     if asked not in COMMANDS and not asked.startswith("-"):
-        from infra.problems import one_of  # noqa: PLC0415 - as below
+        from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(f"COMMAND: {one_of(asked, COMMANDS)}")
     gc.disable()  # what is loaded stays: looking through it would find nothing, and takes a tenth

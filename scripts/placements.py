@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from gke_inference.accelerators import Accelerator, accelerator, accelerator_names
-from planner.cost import machine_price
-from twin import clusters
-from twin.gke.context import ClusterSpec
-from twin.kube import Kube
-from twin.paths import TwinPaths
+from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+from planner.choice.cost import machine_price
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 MODEL_LABEL = "app.kubernetes.io/name"

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gke_inference.accelerators import accelerator_names
-from infra.load import stack_names
-from infra.problems import suggest
-from planner.architectures import Architecture, find, known, of_config
-from planner.chart import draw
-from planner.explain import explain as explained
-from planner.pictures import picture_choices
-from planner.plan import FOR_SERVING, Choice, Plan, Question, best_forms
-from planner.plan import plan as ranked
+from gke_inference.catalogue.accelerators import accelerator_names
+from infra.reading.load import stack_names
+from infra.stack.problems import suggest
+from planner.choice.chart import draw
+from planner.choice.explain import explain as explained
+from planner.choice.image_plan import picture_choices
+from planner.choice.plan import FOR_SERVING, Choice, Plan, Question, best_forms
+from planner.choice.plan import plan as ranked
+from planner.fit.architectures import Architecture, find, known, of_config
 from scripts.console import CommandError, console
 from scripts.outputs import check_output, write_output
 from scripts.plan_errors import print_errors

@@ -3,9 +3,9 @@
 import csv
 from pathlib import Path
 
-from infra.problems import unread
-from planner.errors import LEFT_OUT, Group, contests, families, left_out, of_new
-from planner.points import Point, points_of
+from infra.stack.problems import unread
+from planner.speed.errors import LEFT_OUT, Group, contests, families, left_out, of_new
+from planner.speed.points import Point, points_of
 from scripts.console import CommandError, console
 
 

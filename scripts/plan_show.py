@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gke_inference.prices import Price
-from planner.architectures import Architecture
-from planner.coldstart import spare_replicas
-from planner.elsewhere import elsewhere
-from planner.pictures import PictureChoice
-from planner.plan import Choice, Estimate, Plan, ladder
+from gke_inference.catalogue.prices import Price
+from planner.choice.alternatives import elsewhere
+from planner.choice.coldstart import spare_replicas
+from planner.choice.image_plan import PictureChoice
+from planner.choice.plan import Choice, Estimate, Plan, ladder
+from planner.fit.architectures import Architecture
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from infra.edit import Placement, write_model
-from infra.problems import StackError
-from planner.plan import Choice, Question, ladder
+from infra.reading.edit import Placement, write_model
+from infra.stack.problems import StackError
+from planner.choice.plan import Choice, Question, ladder
 from scripts.console import CommandError, console
 
 

@@ -13,8 +13,8 @@ from scripts.kernels import run_kernels
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
 from scripts.words import stack_of
-from twin.paths import REPOSITORY
-from twin.python_environments import XLA
+from twin.host.paths import REPOSITORY
+from twin.host.python_environments import XLA
 
 _CACHE = REPOSITORY / "build" / "kernels" / "compiled.json"
 _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gke_inference.rungs import Rung
-from infra.capacity import checked_rungs
-from infra.fitting import loaded_model
+from gke_inference.catalogue.rungs import Rung
+from infra.cost.fitting import loaded_model
+from infra.plan.capacity import checked_rungs
 from infra.stack import Engine, Model, Platform
-from planner.architectures import Architecture, find_model
-from planner.image_memory import check_copies_fit, copy_gib
-from planner.memory import Room, room, split, weights_gib
+from planner.fit.architectures import Architecture, find_model
+from planner.fit.image_memory import check_copies_fit, copy_gib
+from planner.fit.memory import Room, room, split, weights_gib
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 

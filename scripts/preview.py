@@ -13,7 +13,7 @@ from scripts.console import CommandError
 from scripts.engine import Engine, check_file
 from scripts.guard import EVENTS, event_log, refuse_losses
 from scripts.outputs import check_output, write_output
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
 _COMMENT_LINES = 400

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.quota import Need, needs
-from infra.quota_check import Limit, Standing, State, request, standings
+from infra.quota.check import Limit, Standing, State, request, standings
+from infra.quota.needs import Need, needs
 from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
 from scripts.console import CommandError, Exit, console
@@ -19,8 +19,8 @@ from scripts.quota_limits import CloudLimits, TwinLimits
 from scripts.scenario_files import scenario_file
 from scripts.tables import Column, Listing, figure, print_table, prose
 from scripts.words import check_email, stack_of
-from twin.gke import scenario as scenarios
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
+from twin.world import scenario as scenarios
 
 _WELL_KNOWN = "application_default_credentials.json"
 _STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow"}

@@ -7,13 +7,13 @@ what has no family. Both are asked; without the first, limits by family are not 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gke_inference.quotas import quotas_service
-from infra.quota import Need
-from infra.quota_check import Limit
+from gke_inference.catalogue.quotas import quotas_service
+from infra.quota.check import Limit
+from infra.quota.needs import Need
 from scripts.bootstrap_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
-from twin.gke.capacity import Holding, World
-from twin.gke.capacity_ledger import Ledger
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
+from twin.world.capacity import Holding, World
+from twin.world.capacity_ledger import Ledger
 
 _PAGE: Final = "500"
 _UNLIMITED: Final = -1

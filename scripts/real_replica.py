@@ -1,13 +1,13 @@
 """The replica of a model that `up --real-engine` promises, once the model has settled."""
 
-from infra.names import NAMESPACE, object_name
+from infra.plan.names import NAMESPACE, object_name
 from scripts.console import CommandError
 from scripts.placements import Placement, placements, settled
-from twin import clusters
-from twin.gke.agent.real_engine import replica
-from twin.gke.context import ClusterSpec
-from twin.kube import Kube
-from twin.paths import TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.cluster.agent.launching.real_engine import replica
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube
 
 
 def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:

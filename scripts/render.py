@@ -20,9 +20,9 @@ from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.strict import check_folder
 from scripts.words import stack_of
-from twin.kubernetes.objects import to_object
-from twin.paths import REPOSITORY, TwinPaths
-from twin.rpc import UNKNOWN
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.kubernetes.manifests.objects import to_object
+from twin.wire.rpc import UNKNOWN
 
 NOT_KNOWN = "(known after up)"
 _PROVIDER = "pulumi:providers:kubernetes"

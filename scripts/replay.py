@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gke_inference.accelerators import accelerator_names
-from infra.problems import suggest, unread
-from planner.chips import ACCELERATORS, WORDS
+from gke_inference.catalogue.accelerators import accelerator_names
+from infra.stack.problems import suggest, unread
+from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
 from scripts.tables import Listing, figure, print_table
 from scripts.words import check_one, check_positive
-from twin.engines.vllm.flags import parse
-from twin.engines.vllm.replay import (
+from simulator.engine.replay import (
     Cluster,
     TraceRequest,
     least_request,
@@ -25,11 +24,12 @@ from twin.engines.vllm.replay import (
     round_robin,
     uniform,
 )
-from twin.engines.vllm.settings import PREFIX, Deployment, EngineError, deploy
-from twin.lab.planning import picked, read_trace, report_of, requests_of
-from twin.lab.policies import Facts, shipped
-from twin.lab.workloads import MODEL, StageSpec, workloads
-from twin.traffic import Slo
+from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
+from simulator.laboratory.planning import picked, read_trace, report_of, requests_of
+from simulator.laboratory.policies import Facts, shipped
+from simulator.laboratory.workloads import MODEL, StageSpec, workloads
+from simulator.traffic import Slo
+from twin.engines.vllm_flags import parse
 
 Row = dict[str, Any]
 _ROUTES = {

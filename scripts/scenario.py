@@ -12,12 +12,12 @@ from scripts.console import CommandError, console, step
 from scripts.load import Load, draw, tell
 from scripts.placements import placements, settled
 from scripts.scenario_files import scenario_file
-from twin.events import Events
-from twin.gke import scenario as scenarios
-from twin.kube import KubeError
-from twin.paths import TwinPaths
-from twin.rules import Rules
-from twin.timeline import Event, table
+from twin.drawings.timeline import Event, table
+from twin.host.paths import TwinPaths
+from twin.wire.kube import KubeError
+from twin.world import scenario as scenarios
+from twin.world.events import Events
+from twin.world.rules import Rules
 
 _ASK_SECONDS = 0.25
 _SETTLE_SECONDS = 120
@@ -86,7 +86,7 @@ def play(
         CommandError: a step's condition was waited for in vain.
     """
     os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
-    from twin.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
+    from twin.drawings.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
     with step("Waiting until the platform is at rest"):
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)

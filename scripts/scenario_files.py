@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scripts.words import check_one
-from twin.gke import scenario as scenarios
+from twin.world import scenario as scenarios
 
 
 def scenario_file(name: str) -> Path:

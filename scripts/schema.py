@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from infra.schema import SCHEMA_FILE, is_current, schema_text
+from infra.reading.schema import SCHEMA_FILE, is_current, schema_text
 from scripts.console import CommandError, console
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 
 def scratch_project(folder: Path, stack: str, text: str, checkout: Path = REPOSITORY) -> Path:

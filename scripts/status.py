@@ -10,10 +10,11 @@ from scripts.console import CommandError, console
 from scripts.engine import Engine, check_stack
 from scripts.placements import Placement, placements
 from scripts.tables import Column, Listing, figure, print_table
-from twin import clusters, daemon
-from twin.gke.monitoring.server import address_of
-from twin.kube import KubeError
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.monitoring.server import address_of
+from twin.host.paths import TwinPaths
+from twin.wire.kube import KubeError
 
 
 def chat_model(outputs: dict[str, Any]) -> str:

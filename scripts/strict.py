@@ -9,11 +9,12 @@ from typing import Any
 
 import yaml
 
-from twin import clusters, daemon
-from twin.cloud.validate import validate_inputs
-from twin.gke.context import ClusterSpec
-from twin.kube import Kube, KubeError
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.checks.validate import validate_inputs
+from twin.wire.kube import Kube, KubeError
 
 _STORED = ("Namespace", "CustomResourceDefinition")
 _SERVED_SECONDS = 20

@@ -1,9 +1,10 @@
 """`gke-inference sweep`: prove that nothing is left."""
 
 from scripts.console import CommandError, console
-from twin import clusters, processes
-from twin.cloud import store
-from twin.paths import TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.world import store
 
 
 def leftovers(paths: TwinPaths) -> list[str]:

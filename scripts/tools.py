@@ -6,9 +6,9 @@ import typer
 
 from scripts.console import console, ensure_tools, step
 from scripts.words import check_one
-from twin.engines.diffusion.install import DIFFUSION
+from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real.install import VLLM
-from twin.python_environments import XLA, PythonEnvironment
+from twin.host.python_environments import XLA, PythonEnvironment
 from twin.toolchain import modules, official
 
 ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (DIFFUSION, VLLM, XLA)}

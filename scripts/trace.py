@@ -11,9 +11,9 @@ import typer
 from scripts.console import CommandError, console
 from scripts.outputs import check_output, write_output
 from scripts.tables import Column, Listing, figure, print_table
-from twin import clusters
-from twin.gke.traces import spans_file
-from twin.paths import TwinPaths
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.traces import spans_file
+from twin.host.paths import TwinPaths
 
 _WIDTH, _NARROW = 48, 10  # of the widest bar, where there is room, and where there is none
 _TITLES = ("SPAN", "SERVICE", "MS")
@@ -135,7 +135,7 @@ def trace(
 def draw(paths: TwinPaths, lines: list[Line], file: Path) -> None:
     """Draw a waterfall into an SVG file."""
     os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
-    from twin.waterfall_svg import Bar, save  # noqa: PLC0415 - loads the plotting library
+    from twin.drawings.waterfall_svg import Bar, save  # noqa: PLC0415 - loads the plotting library
 
     first = min(line.span["start"] for line in lines)
     bars = [

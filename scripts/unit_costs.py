@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from infra.unit_costs import by_model
-from planner.plan import Estimate
-from planner.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, amount
+from infra.cost.unit_costs import by_model
+from planner.choice.plan import Estimate
+from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, amount
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 

@@ -20,9 +20,9 @@ from scripts.recover import recover
 from scripts.scenario import load_scenario, play
 from scripts.words import check_one, check_positive, stack_of
 from twin import daemon
-from twin.gke.agent.real_engine import ask_for
-from twin.paths import TwinPaths
-from twin.rules import DEFAULT_SPEED, Rules
+from twin.cluster.agent.launching.real_engine import ask_for
+from twin.host.paths import TwinPaths
+from twin.world.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 30

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import TypeAdapter, ValidationError
 
-from gke_inference.accelerators import accelerator_names, regions_of
-from infra.load import read, stack_names
-from infra.problems import StackError, one_of
+from gke_inference.catalogue.accelerators import accelerator_names, regions_of
+from infra.reading.load import read, stack_names
 from infra.stack import Platform
 from infra.stack.fields import EmailAddress, RegionName
+from infra.stack.problems import StackError, one_of
 from scripts.console import CommandError
 
 _EMAIL: TypeAdapter[str] = TypeAdapter(EmailAddress)

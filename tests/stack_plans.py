@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gke_inference.rungs import checked_input
-from infra import assemble_models
-from infra.load import STACKS, read
-from workloads.model_plan import ModelPlan, model_plan
+from gke_inference.catalogue.rungs import checked_input
+from gke_inference.serving.model_plan import ModelPlan, model_plan
+from infra.arguments import models as assemble_models
+from infra.reading.load import STACKS, read
 
 
 def plans_of_stacks() -> Iterator[tuple[str, ModelPlan]]:

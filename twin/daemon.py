@@ -15,13 +15,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from twin import clusters, processes
-from twin.environment import process_environment, write_wrappers
-from twin.locks import exclusive
+from twin.cluster import lifecycle as clusters
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
-from twin.paths import TwinPaths
-from twin.pki import make_twin_pki
-from twin.rules import DEFAULT_SPEED
+from twin.pulumi.environment import process_environment, write_wrappers
+from twin.world.rules import DEFAULT_SPEED
 
 NAME = "daemon"
 _START_SECONDS = 60
@@ -117,8 +118,8 @@ def shut_down(paths: TwinPaths) -> None:
 
 
 def _serve(paths: TwinPaths) -> None:
-    from twin.cloud import server as cloud  # noqa: PLC0415 - not needed to find a daemon
-    from twin.kubernetes import server as kubernetes  # noqa: PLC0415
+    from twin.providers.gcp import server as cloud  # noqa: PLC0415 - not needed to find a daemon
+    from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
     code = _code()
     os.environ.update(process_environment(paths))

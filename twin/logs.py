@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from twin.events import Events
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
+from twin.world.events import Events
 
 LIMIT_BYTES = 32 * 1024 * 1024
 _KEPT_BYTES = 4 * 1024 * 1024

@@ -9,32 +9,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
-    from .alerts import Alerts, AlertsArgs, ReceiverArgs
-    from .autoscaling import Autoscaling, AutoscalingArgs
-    from .budget import Budget, BudgetArgs
-    from .cluster import InferenceCluster, InferenceClusterArgs
-    from .cluster_settings import MaintenanceArgs, SystemPoolArgs
-    from .compute_class import ComputeClass, ComputeClassArgs
-    from .dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
-    from .engine_repository import EngineRepository, EngineRepositoryArgs
-    from .fuse_volume import FuseVolume, FuseVolumeArgs
-    from .group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
-    from .image_admission import ImageAdmission, ImageAdmissionArgs
-    from .image_attestor import ImageAttestor, ImageAttestorArgs
-    from .image_build import ImageBuild, ImageBuildArgs
-    from .image_builder import ImageBuilder, ImageBuilderArgs
-    from .inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
-    from .metrics_adapter import MetricsAdapter, MetricsAdapterArgs
-    from .model_bucket import ModelBucket, ModelBucketArgs
-    from .model_disk import ModelDisk, ModelDiskArgs
-    from .monitoring import Monitoring, MonitoringArgs
-    from .network import Network, NetworkArgs, RegionRangesArgs
-    from .network_policies import AllowedIngressArgs
-    from .node_image_cache import NodeImageCache, NodeImageCacheArgs
-    from .rungs import Rung, RungArgs, RungError, check_rung
-    from .serving_namespace import ServingNamespace, ServingNamespaceArgs
-    from .workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+    from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
+    from .capacity.compute_class import ComputeClass, ComputeClassArgs
+    from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
+    from .catalogue.rungs import Rung, RungArgs, RungError, check_rung
+    from .cluster.cluster import InferenceCluster, InferenceClusterArgs
+    from .cluster.network import Network, NetworkArgs, RegionRangesArgs
+    from .cluster.settings import MaintenanceArgs, SystemPoolArgs
+    from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+    from .gateway.inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+    from .images.admission import ImageAdmission, ImageAdmissionArgs
+    from .images.attestor import ImageAttestor, ImageAttestorArgs
+    from .images.build import ImageBuild, ImageBuildArgs
+    from .images.builder import ImageBuilder, ImageBuilderArgs
+    from .images.repository import EngineRepository, EngineRepositoryArgs
+    from .namespace.network_policies import AllowedIngressArgs
+    from .namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
+    from .observability.alerts import Alerts, AlertsArgs, ReceiverArgs
+    from .observability.budget import Budget, BudgetArgs
+    from .observability.dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
+    from .observability.monitoring import Monitoring, MonitoringArgs
+    from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
+    from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
+    from .serving.autoscaling import Autoscaling, AutoscalingArgs
+    from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
+    from .storage.model_bucket import ModelBucket, ModelBucketArgs
+    from .storage.model_disk import ModelDisk, ModelDiskArgs
 
 __all__ = [
     "AcceleratorPool",
@@ -98,64 +98,64 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AcceleratorPool": "accelerator_pool",
-    "AcceleratorPoolArgs": "accelerator_pool",
-    "Alerts": "alerts",
-    "AlertsArgs": "alerts",
-    "AllowedIngressArgs": "network_policies",
-    "Autoscaling": "autoscaling",
-    "AutoscalingArgs": "autoscaling",
-    "BucketAccessArgs": "workload_identity",
-    "Budget": "budget",
-    "BudgetArgs": "budget",
-    "ComputeClass": "compute_class",
-    "ComputeClassArgs": "compute_class",
-    "Dashboards": "dashboards",
-    "DashboardsArgs": "dashboards",
-    "EngineRepository": "engine_repository",
-    "EngineRepositoryArgs": "engine_repository",
-    "FuseVolume": "fuse_volume",
-    "FuseVolumeArgs": "fuse_volume",
-    "ImageAdmission": "image_admission",
-    "ImageAdmissionArgs": "image_admission",
-    "ImageAttestor": "image_attestor",
-    "ImageAttestorArgs": "image_attestor",
-    "ImageBuild": "image_build",
-    "ImageBuildArgs": "image_build",
-    "ImageBuilder": "image_builder",
-    "ImageBuilderArgs": "image_builder",
-    "InferenceCluster": "cluster",
-    "InferenceClusterArgs": "cluster",
-    "InferenceGateway": "inference_gateway",
-    "InferenceGatewayArgs": "inference_gateway",
-    "LeaderWorkerSetOperator": "group_operator",
-    "LeaderWorkerSetOperatorArgs": "group_operator",
-    "MaintenanceArgs": "cluster_settings",
-    "MetricsAdapter": "metrics_adapter",
-    "MetricsAdapterArgs": "metrics_adapter",
-    "ModelBucket": "model_bucket",
-    "ModelBucketArgs": "model_bucket",
-    "ModelDisk": "model_disk",
-    "ModelDiskArgs": "model_disk",
-    "Monitoring": "monitoring",
-    "MonitoringArgs": "monitoring",
-    "Network": "network",
-    "NetworkArgs": "network",
-    "NodeImageCache": "node_image_cache",
-    "NodeImageCacheArgs": "node_image_cache",
-    "ObservedModelArgs": "dashboards",
-    "ReceiverArgs": "alerts",
-    "RegionRangesArgs": "network",
-    "RoutedModelArgs": "inference_gateway",
-    "Rung": "rungs",
-    "RungArgs": "rungs",
-    "RungError": "rungs",
-    "ServingNamespace": "serving_namespace",
-    "ServingNamespaceArgs": "serving_namespace",
-    "SystemPoolArgs": "cluster_settings",
-    "WorkloadIdentity": "workload_identity",
-    "WorkloadIdentityArgs": "workload_identity",
-    "check_rung": "rungs",
+    "AcceleratorPool": "capacity.accelerator_pool",
+    "AcceleratorPoolArgs": "capacity.accelerator_pool",
+    "Alerts": "observability.alerts",
+    "AlertsArgs": "observability.alerts",
+    "AllowedIngressArgs": "namespace.network_policies",
+    "Autoscaling": "serving.autoscaling",
+    "AutoscalingArgs": "serving.autoscaling",
+    "BucketAccessArgs": "cluster.workload_identity",
+    "Budget": "observability.budget",
+    "BudgetArgs": "observability.budget",
+    "ComputeClass": "capacity.compute_class",
+    "ComputeClassArgs": "capacity.compute_class",
+    "Dashboards": "observability.dashboards",
+    "DashboardsArgs": "observability.dashboards",
+    "EngineRepository": "images.repository",
+    "EngineRepositoryArgs": "images.repository",
+    "FuseVolume": "storage.fuse_volume",
+    "FuseVolumeArgs": "storage.fuse_volume",
+    "ImageAdmission": "images.admission",
+    "ImageAdmissionArgs": "images.admission",
+    "ImageAttestor": "images.attestor",
+    "ImageAttestorArgs": "images.attestor",
+    "ImageBuild": "images.build",
+    "ImageBuildArgs": "images.build",
+    "ImageBuilder": "images.builder",
+    "ImageBuilderArgs": "images.builder",
+    "InferenceCluster": "cluster.cluster",
+    "InferenceClusterArgs": "cluster.cluster",
+    "InferenceGateway": "gateway.inference_gateway",
+    "InferenceGatewayArgs": "gateway.inference_gateway",
+    "LeaderWorkerSetOperator": "operators.group_operator",
+    "LeaderWorkerSetOperatorArgs": "operators.group_operator",
+    "MaintenanceArgs": "cluster.settings",
+    "MetricsAdapter": "operators.metrics_adapter",
+    "MetricsAdapterArgs": "operators.metrics_adapter",
+    "ModelBucket": "storage.model_bucket",
+    "ModelBucketArgs": "storage.model_bucket",
+    "ModelDisk": "storage.model_disk",
+    "ModelDiskArgs": "storage.model_disk",
+    "Monitoring": "observability.monitoring",
+    "MonitoringArgs": "observability.monitoring",
+    "Network": "cluster.network",
+    "NetworkArgs": "cluster.network",
+    "NodeImageCache": "capacity.node_image_cache",
+    "NodeImageCacheArgs": "capacity.node_image_cache",
+    "ObservedModelArgs": "observability.dashboards",
+    "ReceiverArgs": "observability.alerts",
+    "RegionRangesArgs": "cluster.network",
+    "RoutedModelArgs": "gateway.inference_gateway",
+    "Rung": "catalogue.rungs",
+    "RungArgs": "catalogue.rungs",
+    "RungError": "catalogue.rungs",
+    "ServingNamespace": "namespace.serving_namespace",
+    "ServingNamespaceArgs": "namespace.serving_namespace",
+    "SystemPoolArgs": "cluster.settings",
+    "WorkloadIdentity": "cluster.workload_identity",
+    "WorkloadIdentityArgs": "cluster.workload_identity",
+    "check_rung": "catalogue.rungs",
 }
 
 

@@ -2,29 +2,29 @@
 
 import pulumi
 
-from .accelerator_pool import AcceleratorPool
-from .alerts import Alerts
-from .autoscaling import Autoscaling
-from .budget import Budget
-from .cluster import InferenceCluster
-from .compute_class import ComputeClass
-from .dashboards import Dashboards
-from .engine_repository import EngineRepository
-from .fuse_volume import FuseVolume
-from .group_operator import LeaderWorkerSetOperator
-from .image_admission import ImageAdmission
-from .image_attestor import ImageAttestor
-from .image_build import ImageBuild
-from .image_builder import ImageBuilder
-from .inference_gateway import InferenceGateway
-from .metrics_adapter import MetricsAdapter
-from .model_bucket import ModelBucket
-from .model_disk import ModelDisk
-from .monitoring import Monitoring
-from .network import Network
-from .node_image_cache import NodeImageCache
-from .serving_namespace import ServingNamespace
-from .workload_identity import WorkloadIdentity
+from .capacity.accelerator_pool import AcceleratorPool
+from .capacity.compute_class import ComputeClass
+from .capacity.node_image_cache import NodeImageCache
+from .cluster.cluster import InferenceCluster
+from .cluster.network import Network
+from .cluster.workload_identity import WorkloadIdentity
+from .gateway.inference_gateway import InferenceGateway
+from .images.admission import ImageAdmission
+from .images.attestor import ImageAttestor
+from .images.build import ImageBuild
+from .images.builder import ImageBuilder
+from .images.repository import EngineRepository
+from .namespace.serving_namespace import ServingNamespace
+from .observability.alerts import Alerts
+from .observability.budget import Budget
+from .observability.dashboards import Dashboards
+from .observability.monitoring import Monitoring
+from .operators.group_operator import LeaderWorkerSetOperator
+from .operators.metrics_adapter import MetricsAdapter
+from .serving.autoscaling import Autoscaling
+from .storage.fuse_volume import FuseVolume
+from .storage.model_bucket import ModelBucket
+from .storage.model_disk import ModelDisk
 
 NAME = "gke-inference"
 VERSION = "0.1.0"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from infra.problems import Problem
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
@@ -16,6 +15,7 @@ from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
 from infra.stack import Platform
+from infra.stack.problems import Problem
 
 __all__ = ["check"]
 

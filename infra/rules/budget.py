@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from infra.costing import served
-from infra.problems import Problem, join, suggest
+from infra.cost.costing import served
 from infra.stack import Budget, Platform, ReceiverKind
-from planner.cost import HOURS_PER_MONTH, bill
+from infra.stack.problems import Problem, join, suggest
+from planner.choice.cost import HOURS_PER_MONTH, bill
 
 _ROUNDING = 1e-6
 """Dollars that sums of prices may be off by, as they are binary fractions."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gke_inference.rungs import Rung, RungError, check_rung
-from infra.capacity import checked_rungs, regions_using, rung_args
-from infra.problems import Problem, join
+from gke_inference.catalogue.rungs import Rung, RungError, check_rung
+from infra.plan.capacity import checked_rungs, regions_using, rung_args
 from infra.stack import Capacity, ClusterMode, Platform
+from infra.stack.problems import Problem, join
 
 
 def check_capacity(platform: Platform) -> Iterator[Problem]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gke_inference.rungs import Rung, RungError
-from infra.capacity import checked_rungs, prefill_capacity
-from infra.fitting import unfit
-from infra.problems import Problem, join, one_of
+from gke_inference.catalogue.rungs import Rung, RungError
+from gke_inference.serving.disaggregation import unfit as moves_no_kv
+from infra.cost.fitting import unfit
+from infra.plan.capacity import checked_rungs, prefill_capacity
 from infra.stack import Form, Model, Platform, Task
-from workloads.disaggregation import unfit as moves_no_kv
+from infra.stack.problems import Problem, join, one_of
 
 
 def check_disaggregation(platform: Platform) -> Iterator[Problem]:

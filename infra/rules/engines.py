@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from gke_inference.rungs import Rung, RungError
-from infra.capacity import checked_rungs
-from infra.problems import Problem, join
+from gke_inference.catalogue.rungs import Rung, RungError
+from gke_inference.serving.engine_rules import Wanted, refused
+from infra.plan.capacity import checked_rungs
 from infra.stack import EngineSettings, Model, Platform
-from workloads.engine_rules import Wanted, refused
+from infra.stack.problems import Problem, join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _ELSEWHERE = {"role": "disaggregated"}

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from infra.problems import Problem
 from infra.stack import Exposure, Platform
+from infra.stack.problems import Problem
 
 
 def check_gateway(platform: Platform) -> Iterator[Problem]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from infra.image_names import needed, repository_names
-from infra.problems import Problem, join, one_of
+from infra.plan.image_names import needed, repository_names
 from infra.stack import Attestation, Platform
+from infra.stack.problems import Problem, join, one_of
 
 
 def check_images(platform: Platform) -> Iterator[Problem]:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from gke_inference.rungs import RungError
-from infra.capacity import checked_rungs
-from infra.fitting import unfit
-from infra.problems import Problem, join, one_of
+from gke_inference.catalogue.rungs import RungError
+from infra.cost.fitting import unfit
+from infra.plan.capacity import checked_rungs
 from infra.stack import (
     ClusterMode,
     Form,
@@ -15,6 +14,7 @@ from infra.stack import (
     Replicas,
     Spanning,
 )
+from infra.stack.problems import Problem, join, one_of
 
 
 def check_models(platform: Platform) -> Iterator[Problem]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from infra.problems import Problem, join
 from infra.stack import Platform, ReceiverKind
+from infra.stack.problems import Problem, join
 
 _NEEDS = {
     ReceiverKind.EMAIL: "address",

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from gke_inference.gateway_canary import STABLE
-from gke_inference.names import check_name
-from infra.canary import version_name
-from infra.names import Names, object_name, pool_name
-from infra.problems import Problem, join
+from gke_inference.catalogue.names import check_name
+from gke_inference.gateway.canary import STABLE
+from infra.plan.canary import version_name
+from infra.plan.names import Names, object_name, pool_name
 from infra.stack import Platform
+from infra.stack.problems import Problem, join
 
 _LONGEST_OBJECT: Final = 45  # of the 63 Kubernetes allows; the gateway and the servers append
 _LONGEST_CLASS: Final = 36  # of the 40 a node pool may have; a class of one kind appends -tpu

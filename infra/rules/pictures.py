@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from infra.problems import Problem, join
 from infra.stack import Engine, Platform, Task
+from infra.stack.problems import Problem, join
 
 PATCH_PIXELS = 16
 """Of a side: eight pixels are a latent and two latents a patch, in Flux."""

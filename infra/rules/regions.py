@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from infra.problems import Problem, join
 from infra.stack import ClusterMode, ClusterSpread, Platform, Region
+from infra.stack.problems import Problem, join
 
 _MAINTENANCE_HOURS: Final = 48
 _PREFIXES: Final = {"nodes": (8, 29), "pods": (8, 24), "services": (8, 27), "proxies": (8, 26)}

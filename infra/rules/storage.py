@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from infra.problems import Problem, join
 from infra.stack import Platform
+from infra.stack.problems import Problem, join
 
 _SHORTEST_SOFT_DELETE_DAYS: Final = 7  # https://cloud.google.com/storage/docs/soft-delete
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from gke_inference.accelerators import accelerator, accelerator_names
+from gke_inference.catalogue.accelerators import accelerator, accelerator_names
 from policies.invariants.world import Container, Obj, PodOf, World
 from policies.reading import at, entries, section
 

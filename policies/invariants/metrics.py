@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 _ROOT = Path(__file__).resolve().parents[2]
-_CHANGES = _ROOT / "components" / "gke_inference" / "data" / "engine_metrics.yaml"
+_CHANGES = _ROOT / "components" / "gke_inference" / "catalogue" / "data" / "engine_metrics.yaml"
 
 
 class Exists(Enum):

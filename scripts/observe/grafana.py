@@ -13,7 +13,7 @@ from grafana_foundation_sdk.models.common import (
 )
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, DynamicConfigValue
 
-from gke_inference.dashboard_source import Dashboard, Panel
+from gke_inference.observability.dashboard_source import Dashboard, Panel
 
 WINDOW = "$__rate_interval"
 """Grafana's own window of rates, four scrapes long."""

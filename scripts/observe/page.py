@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gke_inference.dashboard_source import Dashboard
+from gke_inference.observability.dashboard_source import Dashboard
 
 NAME = "index.html"
 """Prometheus serves it as `/consoles/index.html`."""

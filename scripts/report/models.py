@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gke_inference.versions import engine_version
-from infra.canary import VersionedModel, with_canaries
-from infra.capacity import uses_tpu
+from gke_inference.catalogue.versions import engine_version
+from infra.plan.canary import VersionedModel, with_canaries
+from infra.plan.capacity import uses_tpu
 from infra.stack import Model, Platform
 from infra.stack.models import Slo
 from scripts.report.words import span, time

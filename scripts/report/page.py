@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from infra.costing import served, starts
-from infra.endpoint import endpoint
-from infra.names import Names
-from infra.quota import Need, needs
-from infra.quota_check import Limit, Standing, standings
+from infra.cost.costing import served, starts
+from infra.cost.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
+from infra.plan.endpoint import endpoint
+from infra.plan.names import Names
+from infra.quota.check import Limit, Standing, standings
+from infra.quota.needs import Need, needs
 from infra.stack import Budget, Platform
-from infra.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
-from planner.coldstart import DOUBLING_SECONDS
-from planner.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
-from planner.unit_cost import Traffic
+from planner.choice.coldstart import DOUBLING_SECONDS
+from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
+from planner.unit_cost.unit_cost import Traffic
 from policies.findings import violations
 from policies.invariants.documents import sources
 from policies.invariants.judge import judge, world_of

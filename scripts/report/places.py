@@ -4,15 +4,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gke_inference.accelerators import accelerator
-from gke_inference.prices import Price, rung_price
-from gke_inference.rungs import Rung
-from infra.capacity import checked_rungs, listed_zones, model_zones, prefill_capacity
-from infra.names import Names
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.prices import Price, rung_price
+from gke_inference.catalogue.rungs import Rung
+from infra.plan.capacity import checked_rungs, listed_zones, model_zones, prefill_capacity
+from infra.plan.names import Names
 from infra.stack import Model, Platform
 from infra.stack.regions import Region
-from planner.cost import Served
-from planner.obtaining import notes, obtaining
+from planner.choice.availability import notes, obtaining
+from planner.choice.cost import Served
 
 _HOSTS_IN_A_ROW = 4
 
@@ -160,7 +160,7 @@ def places(platform: Platform, lines: Iterable[Served]) -> tuple[Place, ...]:
 
     Args:
         platform: the stack.
-        lines: of `infra.costing.served`.
+        lines: of `infra.cost.costing.served`.
     """
     every = list(lines)
     return tuple(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from infra.stack import Budget
-from planner.cost import HOURS_PER_MONTH, Bill
+from planner.choice.cost import HOURS_PER_MONTH, Bill
 from policies.findings import Violation
 from policies.invariants.finding import Finding, Verdict
 from policies.invariants.judge import Report

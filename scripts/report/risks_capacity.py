@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from gke_inference.rungs import Rung
-from infra.canary import with_canaries
-from infra.capacity import checked_rungs, model_zones
-from infra.costing import Start
-from infra.quota_check import Standing, request
+from gke_inference.catalogue.rungs import Rung
+from infra.cost.costing import Start
+from infra.plan.canary import with_canaries
+from infra.plan.capacity import checked_rungs, model_zones
+from infra.quota.check import Standing, request
 from infra.stack import Model, Platform
-from planner.cost import Served
-from planner.unit_cost import UnitCost
+from planner.choice.cost import Served
+from planner.unit_cost.unit_cost import UnitCost
 from scripts.report.risks import Risk, Severity, listed
 from scripts.report.words import time
 

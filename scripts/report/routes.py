@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gke_inference.gateway_router import MODEL_HEADER
+from gke_inference.gateway.router import MODEL_HEADER
 from policies.invariants.world import Obj, World
 from policies.reading import at, entries
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.costing import Start
+from infra.cost.costing import Start
 from infra.stack import Platform
-from planner.coldstart import ColdStart, Stage, asks_at, spare_replicas
+from planner.choice.coldstart import ColdStart, Stage, asks_at, spare_replicas
 
 PHASES = {
     "machine": ("queue", "node"),
@@ -37,7 +37,7 @@ class Bar:
 
 
 def bars(platform: Platform, found: list[Start]) -> tuple[Bar, ...]:
-    """Return the bars of `infra.costing.starts`, in the order of the stack."""
+    """Return the bars of `infra.cost.costing.starts`, in the order of the stack."""
     alike: dict[tuple[str, str, ColdStart], list[Start]] = {}
     for one in found:
         alike.setdefault((one.model, one.rung, one.start), []).append(one)

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gke_inference.accelerators import accelerator, catalogue_date
-from gke_inference.versions import gke_minimum
-from infra.capacity import checked_rungs
+from gke_inference.catalogue.accelerators import accelerator, catalogue_date
+from gke_inference.catalogue.versions import gke_minimum
+from infra.plan.capacity import checked_rungs
 from infra.stack import Platform
 from policies.invariants.world import World
 from scripts.images_actions import Row, rows

@@ -2,7 +2,7 @@
 
 import math
 
-from planner.unit_cost import amount
+from planner.unit_cost.unit_cost import amount
 
 _AT_LEAST = "≥\N{NO-BREAK SPACE}"
 

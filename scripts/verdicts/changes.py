@@ -9,7 +9,7 @@ from policies.reading import CLUSTER, at
 from scripts.guard import losses_in, unnamed
 from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step
-from twin.rpc import UNKNOWN
+from twin.wire.rpc import UNKNOWN
 
 
 class Kind(StrEnum):

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from planner.cost import FIELDS
-from planner.plan import Estimate
-from planner.unit_cost import amount
+from planner.choice.cost import FIELDS
+from planner.choice.plan import Estimate
+from planner.unit_cost.unit_cost import amount
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
 from scripts.verdicts.money import Money, Unit

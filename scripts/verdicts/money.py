@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.costing import served
-from infra.load import read
+from infra.cost.costing import served
+from infra.cost.unit_costs import by_model, unit_costs
+from infra.reading.load import read
 from infra.stack import Platform
-from infra.unit_costs import by_model, unit_costs
-from planner.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
-from planner.plan import Estimate
-from planner.unit_cost import UnitCost, amount
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
+from planner.choice.plan import Estimate
+from planner.unit_cost.unit_cost import UnitCost, amount
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def platform(stack: str, root: Path) -> Platform:
     """Return a stack of a checkout, as this checkout's program reads it.
 
     Raises:
-        infra.problems.StackError: it has another format, or says something that cannot be.
+        infra.stack.problems.StackError: it has another format, or says something that cannot be.
     """
     return read(stack, root / "stacks")
 

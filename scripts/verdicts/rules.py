@@ -17,8 +17,8 @@ from policies.invariants.world import World
 from policies.rules import RULES, STACK_RULES
 from scripts.render import cluster_names, without_unknowns
 from scripts.verdicts.runs import State
-from twin.kubernetes.objects import to_object
-from twin.rpc import SIGNATURE_KEY
+from twin.providers.kubernetes.manifests.objects import to_object
+from twin.wire.rpc import SIGNATURE_KEY
 
 _SECRET = "[secret]"  # noqa: S105 - stands for one
 

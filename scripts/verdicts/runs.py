@@ -1,6 +1,6 @@
 """Runs the real engine over two checkouts: the state one leaves, and what the other does to it.
 
-Nothing is created: the providers make up what a cloud would answer (`twin.recording`). The program
+Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`). The program
 of each side is its own checkout's; engine, providers and Python packages are this program's.
 """
 
@@ -18,16 +18,16 @@ from typing import Any
 
 import yaml
 
-from infra.load import EngineLoader
+from infra.reading.load import EngineLoader
 from scripts.console import ensure_tools
 from scripts.render import said
 from scripts.scratch_project import backend, scratch_project
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
-from twin.environment import official_language_host, process_environment, pulumi_environment
-from twin.paths import TwinPaths
-from twin.recording import recording
-from twin.warm_hosts import WarmHosts
+from twin.host.paths import TwinPaths
+from twin.pulumi.environment import official_language_host, process_environment, pulumi_environment
+from twin.pulumi.recording import recording
+from twin.pulumi.warm_hosts import WarmHosts
 
 State = dict[str, Any]
 Step = dict[str, Any]

@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gke_inference.rungs import RungError
-from infra.problems import StackError
+from gke_inference.catalogue.rungs import RungError
 from infra.stack import Platform
+from infra.stack.problems import StackError
 from scripts.render import cluster_names
 from scripts.verdicts.capacity import Asked, capacity
 from scripts.verdicts.changes import Change, Kind, changes, unchanged

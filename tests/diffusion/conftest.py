@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from tests.unit.diffusion.conftest import Server
-from twin.engines.diffusion.install import DIFFUSION, environment
-from twin.paths import REPOSITORY
+from twin.engines.image_pipeline import DIFFUSION, environment
+from twin.host.paths import REPOSITORY
 
 SIZE = 32
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.diffusion.conftest import SIZE, run
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
 LAST_BIT = 1  # of a colour: what arithmetic in another order may change

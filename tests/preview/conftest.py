@@ -4,8 +4,9 @@ import pytest
 
 from scripts.engine import Engine
 from scripts.render import preview_states
-from twin import daemon, processes
-from twin.paths import TwinPaths
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import TwinPaths
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from scripts.console import CommandError
 from scripts.guard import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
 from scripts.scratch_project import backend, scratch_project
 from tests.preview.checkpoint import checkpoint
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 pytestmark = pytest.mark.needs_tools
 

@@ -12,10 +12,10 @@ from scripts.engine import stack_names
 from scripts.render import preview_states, write
 from scripts.scratch_project import backend, scratch_project
 from scripts.strict import check_folder
-from tests.unit.infra.broken_stacks import broken_stacks
-from twin import clusters
-from twin.cloud import store
-from twin.paths import REPOSITORY
+from tests.contract.infra.broken_stacks import broken_stacks
+from twin.cluster import lifecycle as clusters
+from twin.host.paths import REPOSITORY
+from twin.world import store
 
 pytestmark = pytest.mark.needs_tools
 

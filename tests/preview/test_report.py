@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from infra.load import read
+from infra.reading.load import read
 from scripts.render import write
 from scripts.report.page import page as page_of
 from scripts.report.write import write_report

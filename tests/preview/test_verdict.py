@@ -10,7 +10,7 @@ from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Kind
 from scripts.verdicts.runs import compare
 from tests.unit.verdicts.record import CHANGES, outline, recorded
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
 

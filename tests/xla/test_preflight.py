@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_xla, pytest.mark.timeout(600)]
 _STACKS = sorted(file.name.split(".")[1] for file in (REPOSITORY / "stacks").glob("Pulumi.*.yaml"))

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 TIMEOUT = 120.0
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner as TyperRunner
 from scripts.engine import stack_names
 from scripts.main import COMMANDS, build_app
 from scripts.verdicts.markdown import MARKER
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 from twin.toolchain import tool
 
 WORKFLOWS = [

@@ -17,7 +17,7 @@ import yaml
 from scripts.engine import stack_names
 from scripts.verdicts.checkouts import ASIDE, touches
 from tests.unit.docs.test_ci_files import PIPELINES, WORKFLOWS, steps_in
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 
 @functools.cache

@@ -7,8 +7,8 @@ import re
 import pytest
 import yaml
 
-from infra.load import STACKS, parse, platform_of
-from twin.paths import REPOSITORY
+from infra.reading.load import STACKS, parse, platform_of
+from twin.host.paths import REPOSITORY
 
 BLOCK = re.compile(r"^<!-- stack -->\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = sorted((REPOSITORY / "docs").rglob("*.md"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gke_inference.alert_source import Alert, sources
+from gke_inference.observability.alert_source import Alert, sources
 
 REPOSITORY = Path(__file__).parents[3]
 FOLDER = REPOSITORY / "docs" / "runbooks"

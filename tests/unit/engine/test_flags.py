@@ -1,6 +1,6 @@
 """Every command line that the platform can write, against what each engine's release takes.
 
-vLLM: the recorded table of its real argument parser, which tests/twin/engines compares with the
+vLLM: the recorded table of its real argument parser, which simulator/tests/running/engines compares with the
 installed release. Others: flags recorded from the release that the lock names.
 """
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from gke_inference import versions
-from gke_inference.accelerators import accelerator, accelerator_names
-from gke_inference.engines import Abilities, engine, engine_names
+from gke_inference.catalogue import versions
+from gke_inference.catalogue.accelerators import accelerator, accelerator_names
+from gke_inference.catalogue.engines import Abilities, engine, engine_names
 from tests.stack_plans import plans_of_stacks
+from twin.engines import vllm_flags as flags
 from twin.engines.real import install
-from twin.engines.vllm import flags
 from workloads.engine import commands
 from workloads.engine.spec import Serving, Speculation
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from planner.architectures import KINDS, find, known, of_config
-from planner.memory import kv_token_bytes
-from planner.shapes import shape, shape_of
+from planner.fit.architectures import KINDS, find, known, of_config
+from planner.fit.memory import kv_token_bytes
+from planner.fit.shapes import shape, shape_of
 
 
 def test_every_model_has_a_source_and_sizes_that_make_sense():

@@ -5,9 +5,9 @@ from statistics import median
 import pytest
 import yaml
 
-from planner.coldstart import asks_at, checked, cold_start, spare_replicas
-from planner.tables import table
-from twin.paths import REPOSITORY
+from planner.choice.coldstart import asks_at, checked, cold_start, spare_replicas
+from planner.fit.tables import table
+from twin.host.paths import REPOSITORY
 
 SAME = {
     "node.create.gpu": ("node", "gpu", "seconds"),

@@ -4,13 +4,13 @@ from datetime import date
 
 import pytest
 
-from gke_inference.prices import Price
-from gke_inference.rungs import Rung, check_rung
-from infra.costing import served, starts
-from infra.load import parse, platform_of
-from infra.load import read as read_stack
-from planner.cost import FIELDS, Bill, Line, Served, bill, difference, freshness
-from twin.paths import REPOSITORY
+from gke_inference.catalogue.prices import Price
+from gke_inference.catalogue.rungs import Rung, check_rung
+from infra.cost.costing import served, starts
+from infra.reading.load import parse, platform_of
+from infra.reading.load import read as read_stack
+from planner.choice.cost import FIELDS, Bill, Line, Served, bill, difference, freshness
+from twin.host.paths import REPOSITORY
 
 
 def rung(provisioning: str, accelerator: str = "nvidia-l4") -> Rung:

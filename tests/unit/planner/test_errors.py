@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.errors import LEFT_OUT, contests, families, left_out, of_new
-from planner.points import points, points_of, rows
+from planner.speed.errors import LEFT_OUT, contests, families, left_out, of_new
+from planner.speed.points import points, points_of, rows
 
 
 def test_half_of_the_points_are_within_a_fifth_of_an_estimate_without_them():

@@ -1,8 +1,8 @@
 import pytest
 
-from planner.architectures import find
-from planner.images import stage_seconds
-from planner.pictures import seconds_of
+from planner.choice.image_plan import seconds_of
+from planner.fit.architectures import find
+from planner.unit_cost.image_speed import stage_seconds
 
 
 def test_steps_and_decoding_take_what_is_published_and_the_stages_are_the_planners_picture():

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gke_inference.rungs import check_rung
-from planner.architectures import Architecture, find
-from planner.memory import (
+from gke_inference.catalogue.rungs import check_rung
+from planner.fit.architectures import Architecture, find
+from planner.fit.memory import (
     GIB,
     Loaded,
     check_fit,
@@ -19,7 +19,7 @@ from planner.memory import (
     split,
     weights_gib,
 )
-from planner.shapes import ModelShape, shape
+from planner.fit.shapes import ModelShape, shape
 from workloads.kernels.shapes import HBM_GIB
 
 

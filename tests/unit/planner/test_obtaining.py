@@ -1,7 +1,7 @@
 """How a way to buy an accelerator can fail."""
 
-from gke_inference.accelerators import PROVISIONING
-from planner.obtaining import notes, obtaining
+from gke_inference.catalogue.accelerators import PROVISIONING
+from planner.choice.availability import notes, obtaining
 
 
 def test_every_way_to_buy_can_fail_in_a_way_that_is_known():

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from gke_inference.rungs import Rung, check_rung
-from infra.fitting import unfit
+from gke_inference.catalogue.rungs import Rung, check_rung
+from gke_inference.serving.engine_rules import Wanted, refused
+from infra.cost.fitting import unfit
 from infra.stack import Model
-from planner.architectures import Architecture, known
-from planner.forms import Candidate, Form, Refused, candidates
+from planner.choice.candidates import Candidate, Form, Refused, candidates
+from planner.fit.architectures import Architecture, known
 from scripts.preflight_checks import memory
-from workloads.engine_rules import Wanted, refused
 
 TEXT = [one for one in known() if one.kind != "diffusion"]
 CONTEXTS = (2_048, 65_536)

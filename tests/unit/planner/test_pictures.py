@@ -2,9 +2,7 @@
 
 import pytest
 
-from planner.architectures import find
-from planner.image_memory import check_copies_fit, served_gib
-from planner.pictures import (
+from planner.choice.image_plan import (
     MEASURED_SPREAD,
     flops,
     picture_choices,
@@ -12,6 +10,8 @@ from planner.pictures import (
     spread,
     usd_per_thousand,
 )
+from planner.fit.architectures import find
+from planner.fit.image_memory import check_copies_fit, served_gib
 
 
 def model(name: str):

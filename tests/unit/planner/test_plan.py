@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from planner.architectures import find, known
-from planner.chart import draw
-from planner.correction import correction
-from planner.elsewhere import elsewhere
-from planner.explain import explain
-from planner.memory import kv_token_bytes
-from planner.operate import BATCHES, curves
-from planner.plan import (
+from planner.choice.alternatives import elsewhere
+from planner.choice.chart import draw
+from planner.choice.explain import explain
+from planner.choice.plan import (
     Question,
     best_forms,
     ladder,
@@ -19,8 +15,12 @@ from planner.plan import (
     traits_of,
     work_of,
 )
-from planner.roofline import CostModel, StepLoad
-from planner.shapes import shape
+from planner.fit.architectures import find, known
+from planner.fit.memory import kv_token_bytes
+from planner.fit.shapes import shape
+from planner.speed.correction import correction
+from planner.speed.roofline import CostModel, StepLoad
+from planner.speed.throughput import BATCHES, curves
 
 
 def question(name: str = "llama-3.1-8b", **changes) -> Question:

@@ -6,15 +6,22 @@ from typing import Any
 
 import pytest
 
-from gke_inference.rungs import Rung, check_rung
-from infra.costing import served
-from infra.load import parse, platform_of
-from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
-from planner.architectures import find
-from planner.cost import bill
-from planner.prompt_speed import decode_speed, embed_speed, prefill_speed
-from planner.unit_cost import MILLION_INPUT, PREFILL, Asked, Traffic, UnitCost, token_speed
-from twin.paths import REPOSITORY
+from gke_inference.catalogue.rungs import Rung, check_rung
+from infra.cost.costing import served
+from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.reading.load import parse, platform_of
+from planner.choice.cost import bill
+from planner.fit.architectures import find
+from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
+from planner.unit_cost.unit_cost import (
+    MILLION_INPUT,
+    PREFILL,
+    Asked,
+    Traffic,
+    UnitCost,
+    token_speed,
+)
+from twin.host.paths import REPOSITORY
 
 MODEL = "llama-3.3-70b"
 

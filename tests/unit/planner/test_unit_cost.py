@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from gke_inference.rungs import check_rung
-from infra.costing import served
-from infra.load import parse, platform_of
-from infra.load import read as read_stack
+from gke_inference.catalogue.rungs import check_rung
+from infra.cost.costing import served
+from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.reading.load import parse, platform_of
+from infra.reading.load import read as read_stack
 from infra.stack import Platform
-from infra.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
-from planner.architectures import find
-from planner.cost import FIELDS, Bill, bill
-from planner.plan import Question, plan
-from planner.unit_cost import (
+from planner.choice.cost import FIELDS, Bill, bill
+from planner.choice.plan import Question, plan
+from planner.fit.architectures import find
+from planner.unit_cost.unit_cost import (
     THOUSAND_PICTURES,
     Asked,
     Traffic,
@@ -25,7 +25,7 @@ from planner.unit_cost import (
     picture_speed,
     token_speed,
 )
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 
 def costs_of(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.load import STACKS, parse, platform_of
+from infra.reading.load import STACKS, parse, platform_of
 from scripts.render import write
 
 CLUSTER = "urn:pulumi:local::gke-inference::gcp:container/cluster:Cluster::us-central1"

@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gke_inference.gateway_router import MODEL_HEADER
-from infra.costing import served, starts
-from infra.quota import needs
-from infra.unit_costs import unit_costs
-from planner.coldstart import asks_at, spare_replicas
-from planner.cost import bill
+from gke_inference.gateway.router import MODEL_HEADER
+from infra.cost.costing import served, starts
+from infra.cost.unit_costs import unit_costs
+from infra.quota.needs import needs
+from planner.choice.coldstart import asks_at, spare_replicas
+from planner.choice.cost import bill
 from scripts.images_actions import rows
 from scripts.report.page import page
 from scripts.report.starts import bars

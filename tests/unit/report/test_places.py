@@ -2,10 +2,10 @@
 
 import pytest
 
-from gke_inference.accelerators import accelerator, accelerator_names, gpu_counts
-from gke_inference.prices import rung_price
-from gke_inference.rungs import RungArgs, check_rung
-from infra.costing import served
+from gke_inference.catalogue.accelerators import accelerator, accelerator_names, gpu_counts
+from gke_inference.catalogue.prices import rung_price
+from gke_inference.catalogue.rungs import RungArgs, check_rung
+from infra.cost.costing import served
 from scripts.report.places import ladders, picture, places
 
 

@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from infra.costing import served, starts
-from infra.quota import needs
-from infra.quota_check import Limit, standings
-from infra.unit_costs import unit_costs
-from planner.cost import bill
+from infra.cost.costing import served, starts
+from infra.cost.unit_costs import unit_costs
+from infra.quota.check import Limit, standings
+from infra.quota.needs import needs
+from planner.choice.cost import bill
 from policies.findings import Violation
 from policies.invariants.finding import Finding, Verdict
 from policies.invariants.judge import Report

@@ -11,7 +11,7 @@ import pytest
 from scripts import bench_gateway
 from scripts.bench_gateway import Target, hop, percentiles, target
 from scripts.console import CommandError
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
 
 
 class Replica(http.server.BaseHTTPRequestHandler):

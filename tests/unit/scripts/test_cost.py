@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from infra.costing import served
-from infra.load import read
-from infra.unit_costs import unit_costs
-from planner.cost import bill
-from planner.unit_cost import MILLION_INPUT, Traffic
+from infra.cost.costing import served
+from infra.cost.unit_costs import unit_costs
+from infra.reading.load import read
+from planner.choice.cost import bill
+from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
 from scripts.console import CommandError
 from scripts.cost import cost
 from scripts.unit_costs import print_unit_costs

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from infra.load import read
+from infra.reading.load import read
 from scripts import cost
 from scripts.placements import Placement
-from twin.kube import KubeError
+from twin.wire.kube import KubeError
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gke_inference.dashboard_source import dashboards
-from gke_inference.promql import Dialect
-from infra.load import read
-from infra.observed import scope
+from gke_inference.observability.dashboard_source import dashboards
+from gke_inference.observability.promql import Dialect
+from infra.arguments.observability import scope
+from infra.reading.load import read
 from scripts.dashboards import publish, write_grafana
 from scripts.observe import page
 from scripts.observe.grafana import WINDOW
 from scripts.observe.page import console_page
-from twin.gke.context import ClusterSpec
-from twin.paths import TwinPaths
+from twin.cluster.base.context import ClusterSpec
+from twin.host.paths import TwinPaths
 
 SCRIPT = Path(page.__file__).parent / "page.js"
 # Fields of a time series panel in Grafana 11 that an import cannot do without.

@@ -6,8 +6,8 @@ import pytest
 from policies.rules import RULES, STACK_RULES
 from scripts.docs import PAGES, stale_pages
 from scripts.main import COMMANDS
-from twin.paths import REPOSITORY
-from twin.rules import all_rules
+from twin.host.paths import REPOSITORY
+from twin.world.rules import all_rules
 
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+(?:\([^()]*\))?[^()\s]*)\)")
 REFERENCE = re.compile(r"^\[[^\]]+\]: (\S+)$", re.MULTILINE)

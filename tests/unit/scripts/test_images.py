@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from gke_inference.versions import images, lock
-from infra.image_names import needed, repository_names
-from infra.load import STACKS, parse, platform_of, read
+from gke_inference.catalogue.versions import images, lock
+from infra.plan.image_names import needed, repository_names
+from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import images as images_command
 from scripts import images_actions, images_build, images_files, images_lock, images_registry
 from scripts.bootstrap_cloud import Cloud

@@ -7,10 +7,10 @@ import pytest
 from scripts import load as load_module
 from scripts.console import CommandError
 from scripts.load import Load, node_curves, tell, trace_of
-from twin.curves_svg import Curve, Panel, save
-from twin.events import Events
-from twin.gke.scenario import Stage, Traffic
-from twin.traffic import Outcome, Record, Report
+from simulator.traffic import Outcome, Record, Report
+from twin.drawings.curves_svg import Curve, Panel, save
+from twin.world.events import Events
+from twin.world.scenario import Stage, Traffic
 
 TRAFFIC = Traffic(
     stages=(Stage(rate=2, seconds=5), Stage(rate=10, seconds=3)),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scripts.logs import entries, is_wanted, shown
-from twin.gke.gateway.envoy_listeners import ACCESS_LOG
+from twin.cluster.gateway.envoy.listeners import ACCESS_LOG
 
 ENTRY = {
     "code": 503,

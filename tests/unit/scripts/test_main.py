@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from scripts import main
 from scripts.main import COMMANDS, app_for, build_app, list_app
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 
 def test_the_help_without_the_subcommands_is_the_help_with_them():

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gke_inference.rungs import Rung, check_rung
-from infra.load import read
+from gke_inference.catalogue.rungs import Rung, check_rung
+from infra.reading.load import read
 from infra.stack import Model
 from scripts import preflight as program
 from scripts.preflight_checks import Check, Line, line, lines
-from twin.python_environments import PythonEnvironment
+from twin.host.python_environments import PythonEnvironment
 
 
 def model(**changes: Any) -> Model:

@@ -10,10 +10,10 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
-from gke_inference.quotas import metric
-from infra.load import read
-from infra.quota import Need, Part, needs
-from infra.quota_check import Limit, State, request, standings
+from gke_inference.catalogue.quotas import metric
+from infra.quota.check import Limit, State, request, standings
+from infra.quota.needs import Need, Part, needs
+from infra.reading.load import read
 from scripts import bootstrap_run, main, up
 from scripts import quota as module
 from scripts.bootstrap_cloud import Cloud
@@ -21,10 +21,10 @@ from scripts.console import CommandError
 from scripts.quota import Against, has_credentials, quota, refuse_shortage, twin_limits
 from scripts.quota_limits import CloudLimits, limit_in
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
-from twin.gke.capacity import Claim, World
-from twin.gke.capacity_ledger import Ledger
-from twin.gke.quota import QuotaLine
-from twin.paths import TwinPaths
+from twin.host.paths import TwinPaths
+from twin.world.capacity import Claim, World
+from twin.world.capacity_ledger import Ledger
+from twin.world.quota import QuotaLine
 
 PROJECT = "acme-inference-local"
 SHORT = "quota-short"

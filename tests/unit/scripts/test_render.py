@@ -6,7 +6,7 @@ import pytest
 
 from scripts import render
 from scripts.console import CommandError
-from twin.rpc import UNKNOWN
+from twin.wire.rpc import UNKNOWN
 
 CLUSTER = "urn:pulumi:dev::p::gcp:container/cluster:Cluster::east"
 PROVIDER = "urn:pulumi:dev::p::pulumi:providers:kubernetes::east"

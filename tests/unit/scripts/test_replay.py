@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from scripts.console import CommandError
 from scripts.main import build_app
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 MODEL = ["--model", "meta-llama/Llama-3.1-8B"]
 L4 = [*MODEL, "--accelerator", "nvidia-l4"]

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from infra.load import STACKS, EngineLoader, platform_of, read
-from infra.problems import StackError
+from infra.reading.load import STACKS, EngineLoader, platform_of, read
+from infra.stack.problems import StackError
 from scripts import engine, env, preview, status, up
 from scripts.ask import endpoint_of
 from scripts.console import CommandError

@@ -8,7 +8,7 @@ import pytest
 from scripts import status
 from scripts.console import CommandError
 from scripts.placements import Placement
-from twin.kube import KubeError
+from twin.wire.kube import KubeError
 
 ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", 1.25, False)
 

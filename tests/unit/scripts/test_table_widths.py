@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.load import read
+from infra.reading.load import read
 from policies.invariants.finding import Finding, Verdict
 from scripts import (
     bench_confirm,
@@ -30,8 +30,8 @@ from scripts.placements import Placement
 from scripts.plan import plan
 from scripts.preflight_checks import lines
 from scripts.tables import Listing
+from simulator.laboratory.bounds import Check
 from tests.unit.scripts.test_tables import drawn
-from twin.lab.bounds import Check
 
 _LAB: dict[str, Any] = {
     "workload": "shared_prefixes", "rate_qps": 12.5, "policy": "prefix-affine-with-queue",

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from scripts.tables import Column, Listing, figure, prose
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 _WORD = st.text(alphabet="abé-/:0漢", min_size=1, max_size=30)
 _CELL = st.lists(_WORD, max_size=4).map(" ".join)

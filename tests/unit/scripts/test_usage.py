@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from infra.problems import suggest
+from infra.stack.problems import suggest
 from scripts import main
 from scripts.console import CommandError, Exit
 from scripts.docs_cli import cli_page

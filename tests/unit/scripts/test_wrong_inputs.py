@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.load import read, stack_names
-from infra.problems import StackError
+from infra.reading.load import read, stack_names
+from infra.stack.problems import StackError
 from scripts import ask, coldstart, images, logs, plan, up
 from scripts.console import CommandError
-from twin.gke.agent import real_engine
+from twin.cluster.agent.launching import real_engine
 
 
 @pytest.fixture(autouse=True)

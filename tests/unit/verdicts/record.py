@@ -16,7 +16,7 @@ from typing import Any
 from scripts.scratch_project import scratch_checkout
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import Run, compare, runner
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 FILE = Path(__file__).with_name("recorded.jsonl")
 STACK = "local"

@@ -6,7 +6,7 @@ from scripts.verdicts.changes import Kind, changes, unchanged
 from scripts.verdicts.restarts import restarts
 from tests.unit.verdicts.record import recorded
 from tests.unit.verdicts.steps import replacement, step
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"

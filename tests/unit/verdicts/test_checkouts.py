@@ -95,13 +95,13 @@ def test_what_is_not_committed_counts_as_changed(repository):
     [
         ("stacks/Pulumi.dev.yaml", True),
         ("stacks/Pulumi.prod.yaml", False),
-        ("components/gke_inference/cluster.py", True),
+        ("components/gke_inference/cluster/cluster.py", True),
         ("policies/rules/cost/commitments.py", True),
         ("Pulumi.yaml", True),
         ("requirements.lock", True),
         ("README.md", False),
         ("docs/verdict.md", False),
-        ("tests/unit/conftest.py", False),
+        ("tests/contract/conftest.py", False),
     ],
 )
 def test_a_stack_is_run_where_a_file_it_may_be_made_of_changed(file, touched):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from infra.load import parse, platform_of
-from planner.plan import Estimate
+from infra.reading.load import parse, platform_of
+from planner.choice.plan import Estimate
 from scripts import verdict as command
 from scripts.console import CommandError
 from scripts.verdicts import verdict as verdicts
@@ -26,7 +26,7 @@ from scripts.verdicts.topology import topology
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 from tests.unit.verdicts.record import recorded
 from tests.unit.verdicts.steps import step
-from twin.paths import REPOSITORY
+from twin.host.paths import REPOSITORY
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NAME = "llama-3.3-70b"

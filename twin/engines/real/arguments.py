@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.engines.real.tiny_model import CONTEXT
-from twin.engines.vllm.flags import flag_table, normalise
+from twin.engines.vllm_flags import flag_table, normalise
 
 FORCED = {
     "--model": "the weights of the model are not here: a tiny Llama stands in",

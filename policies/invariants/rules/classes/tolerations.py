@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gke_inference.accelerators import catalogue_taints
+from gke_inference.catalogue.accelerators import catalogue_taints
 from policies.invariants.engines import GPU, TPU, resource_of, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken
 from policies.invariants.world import PodOf, World

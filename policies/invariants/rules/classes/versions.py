@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gke_inference.versions import gke_minimum
+from gke_inference.catalogue.versions import gke_minimum
 from policies.invariants.engines import rungs
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.world import Obj, World

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gke_inference.accelerators import accelerator
+from gke_inference.catalogue.accelerators import accelerator
 from policies.invariants.engines import (
     TPU,
     Engine,

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gke_inference.accelerators import accelerator
-from planner.memory import UTILISATION, Loaded, room
+from gke_inference.catalogue.accelerators import accelerator
+from planner.fit.memory import UTILISATION, Loaded, room
 from policies.invariants.engines import Engine, by_gke_type, engines, leads, resource_of, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.models import loaded_of
@@ -55,7 +55,7 @@ def _judge(server: Engine, resource: str, model: Loaded) -> Iterator[Finding]:
                 pod.at("spec.nodeSelector"),
                 offer,
                 "the accelerator is not catalogued",
-                "add it to components/gke_inference/data/accelerators.yaml",
+                "add it to components/gke_inference/catalogue/data/accelerators.yaml",
             )
             continue
         tensor, stages = _split(server, chips * accelerator(name).devices_per_chip)
@@ -90,6 +90,6 @@ def _number(text: str | None) -> float | None:
 INVARIANT = Invariant(
     name="rung-holds-model",
     holds="Weights, and what an engine needs beside them, fit into the devices of every rung.",
-    source="this project's fit arithmetic: planner.memory",
+    source="this project's fit arithmetic: planner.fit.memory",
     check=_check,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.coldstart import probed_seconds
+from planner.choice.coldstart import probed_seconds
 from policies.invariants.engines import TPU, Engine, engines, leads, resource_of
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.models import loaded_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gke_inference.versions import retired
+from gke_inference.catalogue.versions import retired
 from policies.invariants.finding import Finding, Invariant, broken
 from policies.invariants.world import World
 

@@ -1,0 +1,1 @@
+"""What every component is made with: input checks, manifests, custom resource definitions."""

@@ -1,0 +1,67 @@
+"""Definitions of kinds that a program brings because GKE does not install them."""
+
+from gke_inference.catalogue.versions import api
+
+from .manifests import Manifest, labels_for, manifest
+
+
+def definition(
+    lock_name: str,
+    plural: str,
+    component: str,
+    *,
+    spec: Manifest,
+    status: Manifest,
+    names: Manifest | None = None,
+    subresources: Manifest | None = None,
+    version: Manifest | None = None,
+) -> Manifest:
+    """Returns one definition; a cluster that has it already hands it over (patchForce).
+
+    Args:
+        lock_name: of the kind in the versions lock.
+        plural: name of the kind in paths.
+        component: what needs the kind, for the labels.
+        spec: schema of `spec`.
+        status: schema of `status`.
+        names: more of `names`, such as short names.
+        subresources: `status` alone by default.
+        version: more of the version, such as columns.
+    """
+    kind = api(lock_name)
+    schema: Manifest = {
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+        "type": "object",
+    }
+    served: Manifest = {
+        "name": kind.api_version.rpartition("/")[2],
+        "schema": {"openAPIV3Schema": schema},
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}} if subresources is None else subresources,
+        **(version or {}),
+    }
+    return manifest(
+        "custom_resource_definition",
+        f"{plural}.{kind.group}",
+        annotations={"pulumi.com/patchForce": "true"},
+        labels=labels_for(plural, component),
+        spec={
+            "group": kind.group,
+            "names": {
+                "kind": kind.kind,
+                "listKind": f"{kind.kind}List",
+                "plural": plural,
+                "singular": kind.kind.lower(),
+                **(names or {}),
+            },
+            "scope": "Namespaced",
+            "versions": [served],
+        },
+    )

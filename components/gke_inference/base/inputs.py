@@ -1,0 +1,92 @@
+"""Checks on plain component inputs that name the field the way the user's language spells it.
+
+Other languages send whole numbers as `5.0`; `whole` takes both.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pulumi
+
+from gke_inference.catalogue.labels import labels_of
+from gke_inference.catalogue.names import check_name
+from gke_inference.catalogue.rungs import whole_number
+
+
+def camel(name: str) -> str:
+    """Returns `max_run_hours` as `maxRunHours`."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+def whole(args: object, field: str, default: int, *, least: int, most: int, where: str = "") -> int:
+    """Returns a whole number between `least` and `most`, or the default when it is not given.
+
+    `where` is the path of `args` where they are nested, put before the field in the message.
+
+    Raises:
+        pulumi.InputPropertyError: It is something else.
+    """
+    given = _values(args).get(field)
+    number = default if given is None else whole_number(given)
+    if number is None or not least <= number <= most:
+        path = f"{where}.{camel(field)}" if where else camel(field)
+        raise pulumi.InputPropertyError(path, f"must be {least} to {most}, got {given!r}")
+    return number
+
+
+def one_of(args: object, field: str, choices: tuple[str, ...], default: str | None = None) -> str:
+    """Returns one of the words allowed; without a default the field is required.
+
+    Raises:
+        pulumi.InputPropertyError: It is another word.
+    """
+    given = _values(args).get(field)
+    chosen = default if given is None else given
+    if chosen not in choices:
+        known = ", ".join(choices)
+        raise pulumi.InputPropertyError(camel(field), f"must be one of {known}, got {given!r}")
+    return str(chosen)
+
+
+def name_of(args: object, field: str, kind: str) -> str:
+    """Returns a physical name of that kind (`cluster`, `bucket`, ...; see `names.KINDS`).
+
+    Raises:
+        pulumi.InputPropertyError: It is missing or not such a name.
+    """
+    given = _values(args).get(field)
+    try:
+        return check_name(kind, str(given) if given is not None else "")
+    except ValueError as error:
+        raise pulumi.InputPropertyError(camel(field), str(error)) from error
+
+
+def user_labels(args: object, component: str) -> dict[str, str]:
+    """Returns the labels of a component's resources, with the user's `labels` under ours.
+
+    Raises:
+        pulumi.InputPropertyError: One of them is not a label.
+    """
+    try:
+        return labels_of(component, extra=_values(args).get("labels"))
+    except ValueError as error:
+        raise pulumi.InputPropertyError("labels", str(error)) from error
+
+
+def under(
+    parent: pulumi.Resource,
+    *,
+    depends_on: list[pulumi.Resource] | None = None,
+    ignore_changes: list[str] | None = None,
+) -> pulumi.ResourceOptions:
+    """Returns the options of a component's child."""
+    return pulumi.ResourceOptions(
+        parent=parent,
+        depends_on=depends_on,
+        ignore_changes=ignore_changes,
+    )
+
+
+def _values(args: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", args)

@@ -1,0 +1,187 @@
+"""Kubernetes objects as plain manifests, and the one place that registers them with Pulumi.
+
+Builders everywhere else are pure functions that return a `Manifest` (camelCase, as `kubectl`
+prints it), so that they can be compared, validated against a CRD and rendered without an engine.
+"""
+
+import hashlib
+import json
+from operator import attrgetter
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from gke_inference.catalogue.versions import api
+
+Manifest = dict[str, Any]
+
+MANAGED_BY = "gke-inference"
+NAME_LABEL = "app.kubernetes.io/name"
+
+# Constructor of each built-in kind, loaded when an object is registered (the SDK takes longer than
+# everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
+_BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
+    "ClusterRole": ("rbac.v1.ClusterRole", {"rules": "rules"}),
+    "ClusterRoleBinding": (
+        "rbac.v1.ClusterRoleBinding",
+        {"roleRef": "role_ref", "subjects": "subjects"},
+    ),
+    "ConfigMap": ("core.v1.ConfigMap", {"data": "data"}),
+    "Deployment": ("apps.v1.Deployment", {"spec": "spec"}),
+    "HorizontalPodAutoscaler": ("autoscaling.v2.HorizontalPodAutoscaler", {"spec": "spec"}),
+    "MutatingWebhookConfiguration": (
+        "admissionregistration.v1.MutatingWebhookConfiguration",
+        {"webhooks": "webhooks"},
+    ),
+    "Namespace": ("core.v1.Namespace", {}),
+    "NetworkPolicy": ("networking.v1.NetworkPolicy", {"spec": "spec"}),
+    "PodDisruptionBudget": ("policy.v1.PodDisruptionBudget", {"spec": "spec"}),
+    "Role": ("rbac.v1.Role", {"rules": "rules"}),
+    "RoleBinding": ("rbac.v1.RoleBinding", {"roleRef": "role_ref", "subjects": "subjects"}),
+    "Secret": ("core.v1.Secret", {}),
+    "Service": ("core.v1.Service", {"spec": "spec"}),
+    "ServiceAccount": (
+        "core.v1.ServiceAccount",
+        {"automountServiceAccountToken": "automount_service_account_token"},
+    ),
+    "ValidatingWebhookConfiguration": (
+        "admissionregistration.v1.ValidatingWebhookConfiguration",
+        {"webhooks": "webhooks"},
+    ),
+}
+
+
+def labels_for(name: str, component: str) -> dict[str, str]:
+    """Returns the labels every object carries: which one it is, what it is, who manages it."""
+    return {
+        "app.kubernetes.io/component": component,
+        "app.kubernetes.io/managed-by": MANAGED_BY,
+        NAME_LABEL: name,
+    }
+
+
+def manifest(
+    lock_name: str,
+    name: str,
+    namespace: str | None = None,
+    *,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **body: Any,
+) -> Manifest:
+    """Returns one object; `lock_name` is its entry under `apis` in versions.yaml."""
+    kind = api(lock_name)
+    metadata: Manifest = {"name": name}
+    if namespace is not None:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = labels
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
+
+
+def deployment(
+    name: str,
+    namespace: str,
+    component: str,
+    pod: Manifest,
+    replicas: int,
+    *,
+    annotations: dict[str, str] | None = None,
+    files: Any = None,
+    strategy: str = "RollingUpdate",
+) -> Manifest:
+    """Returns a Deployment of one pod spec, selected by its name.
+
+    `files` is what its ConfigMap holds: pods restart when that changes.
+    """
+    labels = labels_for(name, component)
+    metadata: Manifest = {"labels": labels}
+    if files is not None:
+        metadata["annotations"] = {"gke-inference/config": fingerprint(files)}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {NAME_LABEL: name}},
+        "strategy": {"type": strategy},
+        "template": {"metadata": metadata, "spec": pod},
+    }
+    return manifest(
+        "deployment", name, namespace, annotations=annotations, labels=labels, spec=spec
+    )
+
+
+def service(
+    name: str,
+    namespace: str,
+    component: str,
+    ports: list[Manifest],
+    selector: dict[str, str] | None = None,
+) -> Manifest:
+    """Returns a cluster-internal Service, of the pods of `deployment(name, …)` by default."""
+    return manifest(
+        "service",
+        name,
+        namespace,
+        labels=labels_for(name, component),
+        spec={
+            "ports": ports,
+            "selector": {NAME_LABEL: name} if selector is None else selector,
+            "type": "ClusterIP",
+        },
+    )
+
+
+def register(
+    logical_name: str, obj: Manifest, opts: pulumi.ResourceOptions
+) -> pulumi.CustomResource:
+    """Registers one manifest: a typed resource for a built-in kind, else a `CustomResource`.
+
+    Raises:
+        ValueError: A built-in object has a top-level field this function would drop.
+    """
+    metadata: Any = obj["metadata"]
+    body = {key: value for key, value in obj.items() if key not in _HEADER}
+    if obj["kind"] in _BUILT_IN:
+        path, fields = _BUILT_IN[obj["kind"]]
+        if unknown := sorted(set(body) - set(fields)):
+            raise ValueError(f"{obj['kind']}: fields {unknown} are not known to manifests.py")
+        keywords = {fields[key]: value for key, value in body.items()}
+        constructor: Any = attrgetter(path)(k8s)
+        return constructor(logical_name, metadata=metadata, opts=opts, **keywords)
+    return k8s.apiextensions.CustomResource(
+        logical_name,
+        api_version=obj["apiVersion"],
+        kind=obj["kind"],
+        metadata=metadata,
+        spec=body["spec"],
+        opts=opts,
+    )
+
+
+def fingerprint(value: Any) -> str:
+    """Returns a short hash; as a pod annotation it restarts pods when their ConfigMap changes."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_HEADER = frozenset({"apiVersion", "kind", "metadata"})
+
+HARDENED_CONTAINER: Manifest = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+"""Security context of a container that needs nothing."""
+
+
+def hardened_pod(user: int) -> Manifest:
+    """Returns the security context of a pod that runs as one unprivileged user."""
+    return {
+        "fsGroup": user,
+        "runAsGroup": user,
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }

@@ -1,0 +1,1 @@
+"""Accelerator capacity: node pools, custom compute classes, image caches of nodes."""

@@ -1,0 +1,1 @@
+"""Facts about accelerators, engines, prices, quotas and versions; free of Pulumi."""

@@ -1,0 +1,1 @@
+"""The cluster, its network and the identities of its workloads."""

@@ -1,0 +1,245 @@
+"""One VPC for all regions of a platform, with everything GKE and its gateways need in each."""
+
+import ipaddress
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import compute
+
+from gke_inference.base.inputs import name_of, under
+from gke_inference.catalogue.names import check_name
+from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE
+
+HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
+"""Where Google's load balancers probe from (cloud.google.com/load-balancing/docs/health-checks)."""
+
+PODS_RANGE = "pods"
+SERVICES_RANGE = "services"
+
+_LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
+
+
+class RegionRangesArgs(TypedDict):
+    """Address ranges of one region. All ranges of a network must be apart."""
+
+    nodes_cidr: str
+    """Nodes and internal addresses, /29 or larger."""
+    pods_cidr: str
+    """Pods, /24 or larger: each node takes a /24 of it unless it allows fewer pods."""
+    proxy_cidr: str
+    """The managed proxies of regional gateways, /26 or larger; Google recommends /23."""
+    services_cidr: str
+    """Cluster-internal services, /27 or larger."""
+
+
+class NetworkArgs(TypedDict):
+    """Inputs of `Network`."""
+
+    network_name: str
+    """Name of the VPC; subnets, routers and rules are named after it."""
+    regions: dict[str, RegionRangesArgs]
+    """Address ranges by region."""
+    mtu: NotRequired[int]
+    """Bytes, 1300 to 8896. Default 1460. Multi-host slices like 8896. It cannot change in place
+    while machines run."""
+    nat: NotRequired[bool]
+    """Let private nodes reach the internet. Default yes; without it every image must come from
+    Artifact Registry and every weight from Cloud Storage."""
+    project: NotRequired[pulumi.Input[str]]
+    """Default: the provider's."""
+
+
+class Network(pulumi.ComponentResource):
+    """A VPC with a node subnet, a proxy subnet, a router and NAT in every region.
+
+    Ingress stays denied, as a VPC denies it unless a rule allows it; the one rule lets health
+    checks and the proxies of the regional gateways reach pods, before the first Gateway exists and
+    also where GKE may not write rules itself (Shared VPC). Nodes reach Google APIs without leaving
+    Google's network.
+    """
+
+    network_id: pulumi.Output[str]
+    """`projects/P/global/networks/NAME`."""
+    network_name: pulumi.Output[str]
+    """Name of the VPC."""
+    pods_range_name: pulumi.Output[str]
+    """Name of the secondary range for pods, the same in every region."""
+    services_range_name: pulumi.Output[str]
+    """Name of the secondary range for services, the same in every region."""
+    subnetworks: pulumi.Output[dict[str, str]]
+    """Name of the node subnet by region."""
+
+    def __init__(
+        self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Network", name, {}, opts)
+        network_name = name_of(args, "network_name", "compute")
+        regions = args["regions"]
+        _check_ranges(regions)
+        for region in regions:
+            _check_length(f"{network_name}-{region}-nodes")
+        network = compute.Network(
+            name,
+            auto_create_subnetworks=False,
+            mtu=_mtu(args),
+            name=network_name,
+            project=args.get("project"),
+            routing_mode="REGIONAL",
+            opts=under(self),
+        )
+        subnetworks = {
+            region: self._build_region(name, network, network_name, region, args)
+            for region in sorted(regions)
+        }
+        self._build_firewall(name, network, network_name, args)
+        self.network_id = network.id
+        self.network_name = network.name
+        self.pods_range_name = pulumi.Output.from_input(PODS_RANGE)
+        self.services_range_name = pulumi.Output.from_input(SERVICES_RANGE)
+        self.subnetworks = pulumi.Output.all(
+            **{region: subnetwork.name for region, subnetwork in subnetworks.items()}
+        )
+        self.register_outputs(
+            {
+                "networkId": self.network_id,
+                "networkName": self.network_name,
+                "podsRangeName": self.pods_range_name,
+                "servicesRangeName": self.services_range_name,
+                "subnetworks": self.subnetworks,
+            }
+        )
+
+    def _build_region(
+        self,
+        name: str,
+        network: compute.Network,
+        network_name: str,
+        region: str,
+        args: NetworkArgs,
+    ) -> compute.Subnetwork:
+        ranges = args["regions"][region]
+        project = args.get("project")
+        subnetwork = compute.Subnetwork(
+            f"{name}-{region}-nodes",
+            ip_cidr_range=ranges["nodes_cidr"],
+            name=f"{network_name}-{region}-nodes",
+            network=network.id,
+            private_ip_google_access=True,
+            project=project,
+            region=region,
+            secondary_ip_ranges=[
+                {"range_name": PODS_RANGE, "ip_cidr_range": ranges["pods_cidr"]},
+                {"range_name": SERVICES_RANGE, "ip_cidr_range": ranges["services_cidr"]},
+            ],
+            opts=under(self),
+        )
+        compute.Subnetwork(
+            f"{name}-{region}-proxy",
+            ip_cidr_range=ranges["proxy_cidr"],
+            name=f"{network_name}-{region}-proxy",
+            network=network.id,
+            project=project,
+            purpose="REGIONAL_MANAGED_PROXY",
+            region=region,
+            role="ACTIVE",
+            opts=under(self),
+        )
+        if args.get("nat", True):
+            self._build_nat(name, network, network_name, region, project)
+        return subnetwork
+
+    def _build_nat(
+        self,
+        name: str,
+        network: compute.Network,
+        network_name: str,
+        region: str,
+        project: pulumi.Input[str] | None,
+    ) -> None:
+        router = compute.Router(
+            f"{name}-{region}-router",
+            name=f"{network_name}-{region}-router",
+            network=network.id,
+            project=project,
+            region=region,
+            opts=under(self),
+        )
+        compute.RouterNat(
+            f"{name}-{region}-nat",
+            # A node that downloads weights opens more connections to one host than the 64 ports a
+            # fixed share gives; dynamic allocation excludes endpoint-independent mapping.
+            enable_dynamic_port_allocation=True,
+            enable_endpoint_independent_mapping=False,
+            log_config={"enable": True, "filter": "ERRORS_ONLY"},
+            max_ports_per_vm=NAT_PORTS_PER_NODE,
+            min_ports_per_vm=64,
+            name=f"{network_name}-{region}-nat",
+            nat_ip_allocate_option="AUTO_ONLY",
+            project=project,
+            region=region,
+            router=router.name,
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+            opts=under(self),
+        )
+
+    def _build_firewall(
+        self, name: str, network: compute.Network, network_name: str, args: NetworkArgs
+    ) -> None:
+        proxies = sorted(ranges["proxy_cidr"] for ranges in args["regions"].values())
+        compute.Firewall(
+            f"{name}-load-balancing",
+            allows=[{"protocol": "tcp"}],
+            description="Health checks and the proxies of regional gateways reach pods.",
+            direction="INGRESS",
+            name=f"{network_name}-load-balancing",
+            network=network.id,
+            priority=1000,
+            project=args.get("project"),
+            source_ranges=[*HEALTH_CHECK_RANGES, *proxies],
+            opts=under(self),
+        )
+
+
+def _mtu(args: NetworkArgs) -> int | None:
+    given = args.get("mtu")
+    if given is None:
+        return None
+    if given != int(given) or not 1300 <= given <= 8896:
+        raise pulumi.InputPropertyError("mtu", f"must be 1300 to 8896 bytes, got {given!r}")
+    return int(given)
+
+
+def _check_length(longest: str) -> None:
+    try:
+        check_name("compute", longest)
+    except ValueError as error:
+        raise pulumi.InputPropertyError("networkName", str(error)) from error
+
+
+def _check_ranges(regions: dict[str, RegionRangesArgs]) -> None:
+    if not regions:
+        raise pulumi.InputPropertyError("regions", "must name at least one region, got none")
+    seen: list[tuple[str, ipaddress.IPv4Network]] = []
+    for region, ranges in sorted(regions.items()):
+        for field, largest in _LARGEST_PREFIX.items():
+            path = f"regions.{region}.{field.replace('_cidr', 'Cidr')}"
+            network = _parsed(path, str(ranges.get(field, "")))
+            if network.prefixlen > largest:
+                raise pulumi.InputPropertyError(
+                    path, f"must be /{largest} or larger, got {network}"
+                )
+            for other_path, other in seen:
+                if network.overlaps(other):
+                    raise pulumi.InputPropertyError(
+                        path, f"must not overlap {other_path} ({other}), got {network}"
+                    )
+            seen.append((path, network))
+
+
+def _parsed(path: str, text: str) -> ipaddress.IPv4Network:
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise pulumi.InputPropertyError(
+            path, f"must be an IPv4 range such as 10.0.0.0/20, got {text!r}"
+        ) from error

@@ -1,0 +1,182 @@
+"""The plain inputs of `InferenceCluster`, checked, with every default filled in."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, one_of, user_labels, whole
+from gke_inference.catalogue.names import check_name
+from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
+
+if TYPE_CHECKING:
+    from .cluster import InferenceClusterArgs
+
+DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
+_REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+
+
+class MaintenanceArgs(TypedDict):
+    """When GKE may upgrade the control plane and nodes.
+
+    GKE wants at least 48 hours in any 32 days, in windows of 4 hours or more
+    (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
+    """
+
+    days: list[str]
+    """Days of the week: `MO`, `TU`, `WE`, `TH`, `FR`, `SA`, `SU`."""
+    hours: int
+    """Length of the window in hours, 4 to 24."""
+    start_hour: int
+    """Hour of the day it starts, UTC, 0 to 23."""
+
+
+class SystemPoolArgs(TypedDict):
+    """The pool for everything that needs no accelerator. Counts are for all zones together."""
+
+    disk_type: NotRequired[str]
+    """Boot disk type. Default `pd-balanced`; C4 and N4 machines need `hyperdisk-balanced`."""
+    machine_type: NotRequired[str]
+    """Default `e2-standard-4`."""
+    max_nodes: NotRequired[int]
+    """Default 6."""
+    min_nodes: NotRequired[int]
+    """At least 1. Default 1."""
+
+
+DEFAULT_MAINTENANCE: MaintenanceArgs = {"days": ["SA", "SU"], "hours": 8, "start_hour": 2}
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """What the user asked for, with every default filled in."""
+
+    authorized_networks: dict[str, str]
+    auto_provisioning_limits: dict[str, int]
+    cluster_name: str
+    control_plane_from_internet: bool
+    deletion_protection: bool
+    is_autopilot: bool
+    labels: dict[str, str]
+    location: str
+    maintenance: MaintenanceArgs
+    node_account_id: str
+    node_zones: list[str] | None
+    public_nodes: bool
+    release_channel: str
+    system_disk_type: str
+    system_machine_type: str
+    system_max_nodes: int
+    system_min_nodes: int
+
+
+def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
+    """Returns the checked settings.
+
+    Raises:
+        pulumi.InputPropertyError: One of them breaks a rule.
+    """
+    cluster_name = name_of(args, "cluster_name", "cluster")
+    mode = one_of(args, "mode", ("standard", "autopilot"))
+    channel = one_of(args, "release_channel", ("rapid", "regular", "stable", "extended"), "regular")
+    is_autopilot = mode == "autopilot"
+    for field, name in (
+        ("system_pool", "systemPool"),
+        ("auto_provisioning_limits", "autoProvisioningLimits"),
+    ):
+        if is_autopilot and args.get(field) is not None:
+            raise pulumi.InputPropertyError(
+                name, "must be left out in autopilot mode, where GKE makes every node"
+            )
+    pool: SystemPoolArgs = args.get("system_pool") or {}
+    least = _system_nodes(pool, "min_nodes", 1)
+    most = _system_nodes(pool, "max_nodes", max(MOST_NODES, least))
+    if most < least:
+        raise pulumi.InputPropertyError(
+            "systemPool.maxNodes", f"must be at least minNodes ({least}), got {most}"
+        )
+    return ClusterSettings(
+        authorized_networks=dict(args.get("authorized_networks") or {}),
+        auto_provisioning_limits=_limits(args),
+        cluster_name=cluster_name,
+        control_plane_from_internet=args.get("control_plane_from_internet", True),
+        deletion_protection=args.get("deletion_protection", True),
+        is_autopilot=is_autopilot,
+        labels=user_labels(args, "cluster"),
+        location=_location(args, is_autopilot),
+        maintenance=_maintenance(args.get("maintenance") or DEFAULT_MAINTENANCE),
+        node_account_id=_node_account_id(args, cluster_name),
+        node_zones=_node_zones(args),
+        public_nodes=args.get("public_nodes", False),
+        release_channel=channel.upper(),
+        system_disk_type=pool.get("disk_type", DISK_TYPE),
+        system_machine_type=pool.get("machine_type", MACHINE_TYPE),
+        system_max_nodes=most,
+        system_min_nodes=least,
+    )
+
+
+def _location(args: "InferenceClusterArgs", is_autopilot: bool) -> str:
+    location = args["location"]
+    if _REGION.fullmatch(location) or (_ZONE.fullmatch(location) and not is_autopilot):
+        return location
+    kinds = "a region in autopilot mode" if is_autopilot else "a region or a zone"
+    raise pulumi.InputPropertyError("location", f"must be {kinds}, got {location!r}")
+
+
+def _node_zones(args: "InferenceClusterArgs") -> list[str] | None:
+    zones = args.get("node_zones")
+    if not zones:
+        return None
+    location = args["location"]
+    region = location if _REGION.fullmatch(location) else location.rpartition("-")[0]
+    for zone in zones:
+        if not zone.startswith(f"{region}-") or not _ZONE.fullmatch(zone):
+            raise pulumi.InputPropertyError("nodeZones", f"must be zones of {region}, got {zone!r}")
+    # A zonal cluster's own zone is always one of its node zones and may not be repeated.
+    others = [zone for zone in zones if zone != location]
+    return sorted(others) or None
+
+
+def _node_account_id(args: "InferenceClusterArgs", cluster_name: str) -> str:
+    if args.get("node_account_id") is not None:
+        return name_of(args, "node_account_id", "service_account")
+    try:
+        return check_name("service_account", f"{cluster_name}-nodes")
+    except ValueError as error:
+        raise pulumi.InputPropertyError(
+            "clusterName", f"{error}; give 'nodeAccountId' or a shorter name"
+        ) from error
+
+
+def _system_nodes(pool: SystemPoolArgs, field: str, default: int) -> int:
+    return whole(pool, field, default, least=1, most=1000, where="systemPool")
+
+
+def _limits(args: "InferenceClusterArgs") -> dict[str, int]:
+    limits = args.get("auto_provisioning_limits") or {}
+    where = "autoProvisioningLimits"
+    return {
+        kind: whole(limits, kind, 0, least=1, most=10_000_000, where=where)
+        for kind in sorted(limits)
+    }
+
+
+def _maintenance(window: MaintenanceArgs) -> MaintenanceArgs:
+    days: list[Any] = list(window["days"])
+    if not days or len(set(days)) != len(days) or not set(days) <= set(DAYS):
+        raise pulumi.InputPropertyError(
+            "maintenance.days", f"must be different days of {', '.join(DAYS)}, got {days!r}"
+        )
+    hours = whole(window, "hours", 0, least=4, most=24, where="maintenance")
+    start_hour = whole(window, "start_hour", -1, least=0, most=23, where="maintenance")
+    if 4 * hours * len(days) < 48:
+        raise pulumi.InputPropertyError(
+            "maintenance",
+            "must leave GKE 48 hours in 32 days, got "
+            f"{len(days)} x {hours} hours a week, {4 * hours * len(days)} hours",
+        )
+    return {"days": days, "hours": hours, "start_hour": start_hour}

@@ -1,0 +1,140 @@
+"""A Kubernetes service account that Google Cloud knows, with only the access it is given."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_gcp import projects, secretmanager, storage
+
+from gke_inference.base.inputs import name_of, under
+
+ACCESS = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
+"""What `access` of a bucket grants; neither can change the bucket or its policy."""
+
+_TOO_WIDE = ("roles/owner", "roles/editor", "roles/viewer")
+
+
+class BucketAccessArgs(TypedDict):
+    """Access to one bucket."""
+
+    access: str
+    """`read` or `write`."""
+    bucket: pulumi.Input[str]
+    """Name of the bucket: `ModelBucket.bucket_name`."""
+
+
+class WorkloadIdentityArgs(TypedDict):
+    """Inputs of `WorkloadIdentity`."""
+
+    namespace: str
+    """Namespace of the service account."""
+    project: pulumi.Input[str]
+    """Project of the cluster, whose workload pool knows the account."""
+    project_number: pulumi.Input[str]
+    """Number of that project."""
+    service_account_name: str
+    """Name of the Kubernetes service account."""
+    bucket_roles: NotRequired[dict[str, BucketAccessArgs]]
+    """Buckets it may use, by a name of yours for each. Default none."""
+    project_roles: NotRequired[list[str]]
+    """Roles on the whole project, such as `roles/monitoring.viewer`. Default none; owner, editor
+    and viewer are refused."""
+    secrets: NotRequired[list[str]]
+    """Ids of Secret Manager secrets it may read. Default none."""
+
+
+class WorkloadIdentity(pulumi.ComponentResource):
+    """A service account whose pods sign in to Google Cloud as themselves.
+
+    Roles go to the `principal://` of the account: no Google service account, no key, no
+    annotation. Give the cluster's Kubernetes provider in `opts`.
+    """
+
+    principal: pulumi.Output[str]
+    """The IAM member, for roles on other things."""
+    service_account_name: pulumi.Output[str]
+    """Name of the Kubernetes service account."""
+
+    def __init__(
+        self, name: str, args: WorkloadIdentityArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:WorkloadIdentity", name, {}, opts)
+        namespace = name_of(args, "namespace", "namespace")
+        account_name = name_of(args, "service_account_name", "namespace")
+        _check_roles(args)
+        member = principal(args["project"], args["project_number"], namespace, account_name)
+        account = kubernetes.core.v1.ServiceAccount(
+            name,
+            # Google credentials come from GKE's metadata server, not from this token.
+            automount_service_account_token=False,
+            metadata={"name": account_name, "namespace": namespace},
+            opts=under(self),
+        )
+        self._build_roles(name, args, member)
+        self.principal = member
+        self.service_account_name = account.metadata.apply(lambda _: account_name)
+        self.register_outputs(
+            {"principal": self.principal, "serviceAccountName": self.service_account_name}
+        )
+
+    def _build_roles(
+        self, name: str, args: WorkloadIdentityArgs, member: pulumi.Output[str]
+    ) -> None:
+        for title, entry in sorted((args.get("bucket_roles") or {}).items()):
+            storage.BucketIAMMember(
+                f"{name}-bucket-{title}",
+                bucket=entry["bucket"],
+                member=member,
+                role=ACCESS[entry["access"]],
+                opts=under(self),
+            )
+        for role in sorted(args.get("project_roles") or []):
+            projects.IAMMember(
+                f"{name}-project-{role.rpartition('/')[2].replace('.', '-')}",
+                member=member,
+                project=args["project"],
+                role=role,
+                opts=under(self),
+            )
+        for secret in sorted(args.get("secrets") or []):
+            secretmanager.SecretIamMember(
+                f"{name}-secret-{secret}",
+                member=member,
+                project=args["project"],
+                role="roles/secretmanager.secretAccessor",
+                secret_id=secret,
+                opts=under(self),
+            )
+
+
+def principal(
+    project: pulumi.Input[str],
+    project_number: pulumi.Input[str],
+    namespace: str,
+    service_account: str,
+) -> pulumi.Output[str]:
+    """Returns the IAM member of a Kubernetes service account.
+
+    cloud.google.com/kubernetes-engine/docs/how-to/workload-identity. Every cluster of the project
+    has the same workload pool, so the same namespace and name is the same principal in all.
+    """
+    return pulumi.Output.concat(
+        "principal://iam.googleapis.com/projects/",
+        project_number,
+        "/locations/global/workloadIdentityPools/",
+        project,
+        f".svc.id.goog/subject/ns/{namespace}/sa/{service_account}",
+    )
+
+
+def _check_roles(args: WorkloadIdentityArgs) -> None:
+    for title, entry in (args.get("bucket_roles") or {}).items():
+        if entry["access"] not in ACCESS:
+            raise pulumi.InputPropertyError(
+                f"bucketRoles.{title}.access", f"must be read or write, got {entry['access']!r}"
+            )
+    for role in args.get("project_roles") or []:
+        if role in _TOO_WIDE or not role.startswith(("roles/", "projects/", "organizations/")):
+            raise pulumi.InputPropertyError(
+                "projectRoles", f"must be roles narrower than {', '.join(_TOO_WIDE)}, got {role!r}"
+            )

@@ -1,0 +1,1 @@
+"""The inference gateway: routes, endpoint picker, body-based router, canaries."""

@@ -1,0 +1,53 @@
+"""A canary: a second version of a model behind the same name, and the header that pins a version.
+
+Both versions answer to the model's name and to its adapters' names. A request is dealt to one of
+them by weight, unless it names a version itself: a match of two headers is more specific than one
+of the model's name alone, so the load balancer tries it first.
+"""
+
+from dataclasses import replace
+
+from gke_inference.base.manifests import Manifest
+
+from .routes import (
+    MATCHES_PER_RULE,
+    RoutedCanary,
+    RoutedModel,
+    dealt,
+    name_match,
+    route_head,
+    routes_of,
+)
+
+VERSION_HEADER = "x-model-version"
+STABLE = "stable"
+
+
+def canary_model(model: RoutedModel, canary: RoutedCanary) -> RoutedModel:
+    """Returns the canary as a model: a pool, a picker and objectives of its own."""
+    return replace(model, canary=None, pool_name=canary.pool_name, selector=canary.selector)
+
+
+def pinned_routes(
+    model: RoutedModel,
+    canary: RoutedCanary,
+    namespace: str,
+    gateway: str,
+    hostname: str | None,
+) -> list[Manifest]:
+    """Returns the HTTPRoutes of requests that name a version in `x-model-version`.
+
+    The value is the canary's version or `stable`. Any other value, or one that outlived its canary,
+    is as good as none.
+    """
+    pools = {canary.version: canary.pool_name, STABLE: model.pool_name}
+    rules: list[Manifest] = [
+        {
+            "backendRefs": [model.backend_ref(pool_name, 1)],
+            "matches": [name_match(name, **{VERSION_HEADER: version}) for name in names],
+        }
+        for version, pool_name in pools.items()
+        for names in dealt(list(model.served_names), MATCHES_PER_RULE)
+    ]
+    head = route_head(namespace, gateway, hostname)
+    return routes_of(f"{canary.pool_name}-pinned", namespace, head, rules)

@@ -1,0 +1,149 @@
+"""What an `InferenceGateway` refuses before it creates anything."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from gke_inference.catalogue.engines import engine_names
+
+from .canary import STABLE
+from .routes import RoutedCanary, RoutedModel
+
+GATEWAY_CLASSES = {
+    "external": "gke-l7-regional-external-managed",
+    "internal": "gke-l7-rilb",
+}
+FAILURE_MODES = {"closed": "FailClose", "open": "FailOpen"}
+_TASKS = ("embed", "generate", "image")
+_MAX_TIMEOUT_SECONDS = 3600
+_HTTPS_PORT = 443
+_HTTP_PORT = 80
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+# A header value must match exactly what a client sends: printable, no spaces, no wildcards.
+_SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}")
+# The 63 characters of a Service name less the longest suffix (`-body-router`, `-interactive`).
+_MAX_NAME = 51
+
+
+def listener_port(args: Mapping[str, Any]) -> int:
+    """Returns the port of the listener: as asked, else 443 with a certificate and 80 without."""
+    default = _HTTP_PORT if args.get("certificate") is None else _HTTPS_PORT
+    return int(args.get("port", default))
+
+
+def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
+    """Returns the models with their defaults.
+
+    Raises:
+        pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
+    """
+    _one_of("exposure", args["exposure"], GATEWAY_CLASSES)
+    _one_of("pickerFailure", args.get("picker_failure", "open"), FAILURE_MODES)
+    _named("gatewayName", args["gateway_name"])
+    _within("port", listener_port(args), 1, 65_535)
+    _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
+    _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
+    if args["exposure"] == "internal" and args.get("subnetwork") is None:
+        _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
+    if args.get("hostname") is not None and args.get("certificate") is None:
+        _refuse("hostname", f"needs 'certificate', got {args['hostname']!r} without one")
+    if not args["models"]:
+        _refuse("models", "must have at least one model, got none")
+    models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
+    canaries = [model.canary.pool_name for model in models if model.canary is not None]
+    _unique("poolName", [*(model.pool_name for model in models), *canaries])
+    _unique("modelName", [name for model in models for name in model.served_names])
+    return models
+
+
+def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
+    task = args.get("task", "generate")
+    _one_of(f"{where}.task", task, _TASKS)
+    _one_of(f"{where}.engine", args.get("engine", "vllm"), engine_names())
+    _named(f"{where}.poolName", args["pool_name"])
+    _within(f"{where}.targetPort", int(args["target_port"]), 1, 65_535)
+    _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, _MAX_TIMEOUT_SECONDS)
+    _within(f"{where}.priority", int(args.get("priority", 10)), 0, 1_000_000)
+    threshold = args.get("prefill_threshold_tokens")
+    if threshold is not None:
+        _within(f"{where}.prefillThresholdTokens", int(threshold), 0, 10_000_000)
+        if task != "generate":
+            _refuse(f"{where}.prefillThresholdTokens", f"needs task 'generate', got {task!r}")
+    if not args["selector"]:
+        _refuse(f"{where}.selector", "must have at least one label, got none")
+    model = RoutedModel(
+        adapters=tuple(args.get("adapters", [])),
+        canary=_canary(f"{where}.canary", args.get("canary")),
+        engine=args.get("engine", "vllm"),
+        has_live_adapters=bool(args.get("has_live_adapters", False)),
+        is_picked=task == "generate",
+        model_name=args["model_name"],
+        pool_name=args["pool_name"],
+        priority=int(args.get("priority", 10)),
+        selector=dict(args["selector"]),
+        target_port=int(args["target_port"]),
+        threshold_tokens=None if threshold is None else int(threshold),
+        timeout_seconds=int(args["timeout_seconds"]),
+    )
+    if model.has_live_adapters and (model.canary is not None or not model.is_picked):
+        what = "a canary" if model.canary is not None else "task 'embed'"
+        _refuse(f"{where}.hasLiveAdapters", f"must be left out with {what}")
+    for name in model.served_names:
+        if not _SERVED_NAME.fullmatch(name):
+            _refuse(
+                f"{where}.modelName",
+                f"must be at most 128 letters, digits and any of '._:/-', got {name!r}",
+            )
+    return model
+
+
+def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
+    if args is None:
+        return None
+    _named(f"{where}.poolName", args["pool_name"])
+    _within(f"{where}.percent", int(args.get("percent", 0)), 0, 100)
+    if not args["selector"]:
+        _refuse(f"{where}.selector", "must have at least one label, got none")
+    if args["version"] == STABLE or not _SERVED_NAME.fullmatch(args["version"]):
+        _refuse(
+            f"{where}.version",
+            f"must be at most 128 letters, digits and any of '._:/-', and not {STABLE!r},"
+            f" got {args['version']!r}",
+        )
+    return RoutedCanary(
+        percent=int(args.get("percent", 0)),
+        pool_name=args["pool_name"],
+        selector=dict(args["selector"]),
+        version=args["version"],
+    )
+
+
+def _unique(key: str, names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        _refuse("models", f"must each have their own {key}, got {repeated[0]!r} twice")
+
+
+def _named(path: str, value: str) -> None:
+    if len(value) > _MAX_NAME or not _NAME.fullmatch(value):
+        _refuse(
+            path,
+            f"must be at most {_MAX_NAME} lower-case letters, digits and dashes"
+            f" that start with a letter, got {value!r}",
+        )
+
+
+def _within(path: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        _refuse(path, f"must be {low} to {high}, got {value}")
+
+
+def _one_of(path: str, value: str, allowed: Any) -> None:
+    if value not in allowed:
+        _refuse(path, f"must be one of {', '.join(sorted(allowed))}, got {value!r}")
+
+
+def _refuse(path: str, reason: str) -> None:
+    raise pulumi.InputPropertyError(path, reason)

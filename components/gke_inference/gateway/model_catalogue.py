@@ -1,0 +1,115 @@
+"""The model catalogue: one small web server that answers `GET /v1/models` for the whole gateway.
+
+No single model server knows the others, so the list is rendered from the stack and served as a
+static file. The shape, for whoever simulates it:
+
+- container `catalogue`, an unprivileged nginx, port 8080 (named `http`);
+- ConfigMap key `models.json`, mounted at `/srv/catalogue/models.json`, is the body of
+  `GET /v1/models` (content type `application/json`);
+- ConfigMap key `default.conf`, mounted at `/etc/nginx/conf.d/default.conf`, is the nginx server;
+- `GET /healthz` answers 200 and anything else 404.
+"""
+
+import json
+
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    deployment,
+    hardened_pod,
+    labels_for,
+    manifest,
+    service,
+)
+from gke_inference.catalogue.versions import image
+
+PORT = 8080
+COMPONENT = "model-catalogue"
+"""Value of `app.kubernetes.io/component` on its objects."""
+_UNPRIVILEGED_NGINX_USER = 101
+_SERVER = """\
+server {
+    listen 8080;
+    server_tokens off;
+    access_log off;
+    default_type application/json;
+    location = /healthz { return 200 "ok"; }
+    location = /v1/models { alias /srv/catalogue/models.json; }
+    location / { return 404; }
+}
+"""
+
+
+def catalogue_document(models: dict[str, list[str]]) -> str:
+    """Returns the OpenAI model list for served models and their adapters.
+
+    Args:
+        models: Served model name to the names of its adapters.
+    """
+    data: list[Manifest] = []
+    for model in sorted(models):
+        data.append(_entry(model, parent=None))
+        data.extend(_entry(adapter, parent=model) for adapter in sorted(models[model]))
+    return json.dumps({"object": "list", "data": data}, indent=1)
+
+
+def catalogue_objects(
+    name: str, namespace: str, models: dict[str, list[str]], replicas: int
+) -> list[Manifest]:
+    """Returns ConfigMap, Deployment and Service of the catalogue, in the order to create them."""
+    labels = labels_for(name, COMPONENT)
+    files = {"default.conf": _SERVER, "models.json": catalogue_document(models)}
+    return [
+        manifest("config_map", name, namespace, labels=labels, data=files),
+        deployment(name, namespace, COMPONENT, _pod(name), replicas, files=files),
+        service(
+            name,
+            namespace,
+            COMPONENT,
+            [{"name": "http", "port": PORT, "targetPort": "http"}],
+        ),
+    ]
+
+
+def _pod(name: str) -> Manifest:
+    return {
+        "automountServiceAccountToken": False,
+        "containers": [
+            {
+                "image": image("model_catalogue").reference,
+                "name": "catalogue",
+                "ports": [{"containerPort": PORT, "name": "http"}],
+                "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
+                "resources": {
+                    "limits": {"memory": "64Mi"},
+                    "requests": {"cpu": "20m", "memory": "32Mi"},
+                },
+                "securityContext": HARDENED_CONTAINER,
+                "volumeMounts": [
+                    {"mountPath": "/etc/nginx/conf.d", "name": "server", "readOnly": True},
+                    {"mountPath": "/srv/catalogue", "name": "models", "readOnly": True},
+                    {"mountPath": "/tmp", "name": "scratch"},  # noqa: S108 (an emptyDir of the pod)
+                ],
+            }
+        ],
+        "securityContext": hardened_pod(_UNPRIVILEGED_NGINX_USER),
+        "volumes": [
+            _file_volume("server", name, "default.conf"),
+            _file_volume("models", name, "models.json"),
+            {"emptyDir": {"sizeLimit": "16Mi"}, "name": "scratch"},
+        ],
+    }
+
+
+def _file_volume(volume: str, config_map: str, key: str) -> Manifest:
+    return {
+        "configMap": {"items": [{"key": key, "path": key}], "name": config_map},
+        "name": volume,
+    }
+
+
+def _entry(name: str, parent: str | None) -> Manifest:
+    entry: Manifest = {"created": 0, "id": name, "object": "model", "owned_by": "gke-inference"}
+    if parent is not None:
+        entry["parent"] = parent
+    return entry

@@ -1,0 +1,80 @@
+"""The picker's configuration for a pool of prefill and decode replicas.
+
+Plugin types and parameters are those of llm-d-inference-scheduler v0.4.0, which is the upstream
+picker v1.2.0 with plugins of llm-d's beside it.
+"""
+
+import yaml
+
+from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.versions import api
+
+PICKER_IMAGE = "disaggregating_picker"
+_CHARACTERS_PER_TOKEN = 4
+_BLOCK_TOKENS = 16
+_LONGEST_PREFIX_BLOCKS = 4096
+_DECODE_WEIGHTS = {
+    "prefix-cache-scorer": 2,
+    "queue-scorer": 1,
+    "kv-cache-utilization-scorer": 2,
+}
+# Prefill replicas keep no cache worth following: the picker records only who decodes.
+_PREFILL_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 1}
+
+
+def roles_config(threshold_tokens: int) -> str:
+    """Returns the EndpointPickerConfig as YAML.
+
+    The block size is fixed instead of tuned: the handler counts cached blocks in a size of its own,
+    and the two have to agree.
+
+    Args:
+        threshold_tokens: Tokens of a prompt, beyond what the decode replica has cached, from which
+            on a prefill replica computes it. 0: always. The plugin counts characters, 4 a token.
+    """
+    block = _BLOCK_TOKENS * _CHARACTERS_PER_TOKEN
+    plugins: list[Manifest] = [
+        {"type": "prefill-header-handler"},
+        {
+            "type": "prefix-cache-scorer",
+            "parameters": {
+                "autoTune": False,
+                "blockSize": block,
+                "lruCapacityPerServer": 31250,
+                "maxPrefixBlocksToMatch": _LONGEST_PREFIX_BLOCKS,
+            },
+        },
+        {"type": "queue-scorer"},
+        {"type": "kv-cache-utilization-scorer"},
+        {"type": "prefill-filter"},
+        {"type": "decode-filter"},
+        {"type": "max-score-picker"},
+        {
+            "type": "pd-profile-handler",
+            "parameters": {
+                "hashBlockSize": block,
+                "threshold": threshold_tokens * _CHARACTERS_PER_TOKEN,
+            },
+        },
+    ]
+    kind = api("picker_config")
+    return yaml.safe_dump(
+        {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "plugins": plugins,
+            "schedulingProfiles": [
+                _profile("prefill", _PREFILL_WEIGHTS),
+                _profile("decode", _DECODE_WEIGHTS),
+            ],
+        },
+        sort_keys=False,
+    )
+
+
+def _profile(role: str, weights: dict[str, int]) -> Manifest:
+    scorers: list[Manifest] = [
+        {"pluginRef": name, "weight": weight} for name, weight in weights.items()
+    ]
+    first: list[Manifest] = [{"pluginRef": f"{role}-filter"}]
+    return {"name": role, "plugins": [*first, *scorers, {"pluginRef": "max-score-picker"}]}

@@ -1,0 +1,1 @@
+"""Engine images: repository, build, attestation and admission."""

@@ -1,0 +1,65 @@
+"""Which images the clusters of a project let in."""
+
+import re
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import binaryauthorization
+
+from gke_inference.base.inputs import under
+
+_CLUSTER = re.compile(r"[a-z]+-[a-z]+\d+(-[a-z0-9]+)?\.[a-z][-a-z0-9]*")
+
+
+class ImageAdmissionArgs(TypedDict):
+    """Inputs of `ImageAdmission`."""
+
+    attestors: list[pulumi.Input[str]]
+    """Attestors an image needs, all of them: `ImageAttestor.attestor`."""
+    clusters: list[str]
+    """Clusters the rule is for, as `LOCATION.NAME`; others of the project are let alone."""
+    project: pulumi.Input[str]
+    """Project of the clusters. It has one policy: two stacks in one project take it in turns."""
+    audit_only: NotRequired[bool]
+    """Log what would be refused instead of refusing it. Default no."""
+
+
+class ImageAdmission(pulumi.ComponentResource):
+    """The project's Binary Authorization policy: these clusters run only what was attested.
+
+    GKE's own system images come in through Google's global policy.
+    """
+
+    def __init__(
+        self, name: str, args: ImageAdmissionArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ImageAdmission", name, {}, opts)
+        if not args["attestors"]:
+            raise pulumi.InputPropertyError("attestors", "must name at least one, got none")
+        for cluster in args["clusters"]:
+            if not _CLUSTER.fullmatch(cluster):
+                raise pulumi.InputPropertyError(
+                    "clusters", f"must be LOCATION.NAME such as us-east5.prod, got {cluster!r}"
+                )
+        mode = "DRYRUN_AUDIT_LOG_ONLY" if args.get("audit_only") else "ENFORCED_BLOCK_AND_AUDIT_LOG"
+        binaryauthorization.Policy(
+            name,
+            cluster_admission_rules=[
+                {
+                    "cluster": cluster,
+                    "enforcement_mode": mode,
+                    "evaluation_mode": "REQUIRE_ATTESTATION",
+                    "require_attestations_bies": args["attestors"],
+                }
+                for cluster in sorted(args["clusters"])
+            ],
+            default_admission_rule={
+                "enforcement_mode": "ENFORCED_BLOCK_AND_AUDIT_LOG",
+                "evaluation_mode": "ALWAYS_ALLOW",
+            },
+            description="Clusters of gke-inference run attested images.",
+            global_policy_evaluation_mode="ENABLE",
+            project=args["project"],
+            opts=under(self),
+        )
+        self.register_outputs({})

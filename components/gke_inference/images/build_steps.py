@@ -1,0 +1,219 @@
+"""How Cloud Build makes one of our images, as a pure function: build, scan, copy, attest.
+
+The same steps run from a trigger and from `gke-inference images build`. Nothing is pushed under a
+name that pods use before it was scanned: they use digests, and the attestation comes last.
+"""
+
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gke_inference.catalogue.versions import Build
+
+SEVERITIES = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
+"""From the least to the worst, as Artifact Analysis spells them."""
+TIMEOUT_SECONDS = 7_200
+"""Building pulls and pushes tens of GB."""
+DISK_GB = 200
+
+# Google's own builders, which Cloud Build has at hand; it publishes no versions of them.
+_DOCKER = "gcr.io/cloud-builders/docker"
+_SDK = "gcr.io/google.com/cloudsdktool/cloud-sdk:slim"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: a builder image and the script that it runs.
+
+    Cloud Build fills its substitutions into `env`, never into a script.
+    """
+
+    id: str
+    image: str
+    script: str
+    env: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a build pushes, and what it must pass."""
+
+    build: Build
+    repositories: tuple[str, ...]
+    """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region; the first is built into."""
+    revision: str
+    """Commit, part of the tag; `$COMMIT_SHA` in a trigger, which Cloud Build fills in."""
+    refuse_severity: str = "CRITICAL"
+    """The least severity that stops a build."""
+    attestor: str | None = None
+    """`projects/P/attestors/NAME`; None attests nothing."""
+    key_version: str | None = None
+    """The key version that signs; required with `attestor`."""
+
+    @property
+    def tag(self) -> str:
+        """Tag of the image: the engine's release and the commit."""
+        return f"{self.build.version}-{self.revision}"
+
+    def name(self, repository: str) -> str:
+        """Return the image's name in a repository, without tag."""
+        return f"{repository}/{self.build.folder}"
+
+
+class BuildError(ValueError):
+    """A target that cannot be built; one line."""
+
+
+def steps(target: Target) -> list[Step]:
+    """Returns the steps of a build.
+
+    Raises:
+        BuildError: The base is not pinned, a severity is unknown, or an attestor has no key.
+    """
+    build = target.build
+    if not build.base.digest:
+        raise BuildError(
+            f"{build.base_entry}: {build.base.reference} has no digest in versions.yaml:"
+            " run `gke-inference images pin`"
+        )
+    if target.refuse_severity not in SEVERITIES:
+        known = ", ".join(SEVERITIES)
+        raise BuildError(f"severity must be one of {known}, got {target.refuse_severity!r}")
+    if target.attestor is not None and target.key_version is None:
+        raise BuildError("an attestor must come with the key version that signs")
+    inside = replace(target, revision="$REVISION")
+    made = [_build_step(inside, target.revision), _scan_step(target)]
+    if len(target.repositories) > 1:
+        made.append(_copy_step(inside, target.revision))
+    if target.attestor is not None:
+        made.append(_attest_step(target))
+    return made
+
+
+METADATA = "built.json"
+
+
+def build_command(target: Target, *, push: bool = True, metadata: str = METADATA) -> list[str]:
+    """Returns the BuildKit command of an image, run where `workloads/` is.
+
+    Args:
+        target: what is built, and where it goes.
+        push: whether it goes there.
+        metadata: file that BuildKit writes the digest to.
+    """
+    build, first = target.build, target.repositories[0]
+    return [
+        "docker", "buildx", "build",
+        "--file", f"workloads/images/{build.folder}/Dockerfile",
+        "--platform", "linux/amd64",
+        "--build-arg", f"BASE={build.base.reference}",
+        "--build-arg", f"ENGINE_VERSION={build.version}",
+        "--build-arg", f"REVISION={target.revision}",
+        "--provenance", "mode=max",
+        "--sbom", "true",
+        "--metadata-file", metadata,
+        "--tag", f"{target.name(first)}:{target.tag}",
+        *(["--push"] if push else []),
+        "workloads",
+    ]  # fmt: skip
+
+
+def _build_step(target: Target, revision: str) -> Step:
+    reference = target.name(target.repositories[0])
+    inspect = '{{range .Manifest.Manifests}}{{if eq .Platform.Architecture "amd64"}}{{.Digest}}'
+    return Step(
+        "build",
+        _DOCKER,
+        "\n".join(
+            [
+                "#!/usr/bin/env bash",
+                "set -euo pipefail",
+                "docker buildx create --use --driver docker-container",
+                _quoted(build_command(target)),
+                # the first digest in the metadata is that of what was pushed
+                'sed -n \'s/.*"containerimage.digest": *"\\(sha256:[0-9a-f]*\\)".*/\\1/p\''
+                f" {METADATA} | head -n 1 > digest",
+                "test -s digest",
+                # a scan takes one platform's image, not the index with its provenance
+                f'docker buildx imagetools inspect "{reference}@$(cat digest)"'
+                f" --format '{inspect}{{{{end}}}}{{{{end}}}}' > scanned",
+            ]
+        )
+        + "\n",
+        {"REVISION": revision},
+    )
+
+
+def _scan_step(target: Target) -> Step:
+    bad = SEVERITIES[SEVERITIES.index(target.refuse_severity) :]
+    reference = target.name(target.repositories[0])
+    return Step(
+        "scan",
+        _SDK,
+        "\n".join(
+            [
+                "#!/usr/bin/env bash",
+                "set -euo pipefail",
+                f'gcloud artifacts docker images scan "{reference}@$(cat scanned)" --remote'
+                " --format='value(response.scan)' > scan",
+                'gcloud artifacts docker images list-vulnerabilities "$(cat scan)"'
+                " --format='value(vulnerability.effectiveSeverity)' > severities",
+                "sort severities | uniq -c",
+                f"if grep -qxE '{'|'.join(bad)}' severities; then",
+                f'  echo "refused: a known vulnerability of severity {bad[0]} or worse" >&2',
+                "  exit 1",
+                "fi",
+            ]
+        )
+        + "\n",
+    )
+
+
+def _copy_step(target: Target, revision: str) -> Step:
+    first, *others = [target.name(repository) for repository in target.repositories]
+    lines = [
+        f'docker buildx imagetools create --tag "{other}:{target.tag}" "{first}@$(cat digest)"'
+        for other in others
+    ]
+    head = ["#!/usr/bin/env bash", "set -euo pipefail"]
+    return Step("copy", _DOCKER, "\n".join([*head, *lines]) + "\n", {"REVISION": revision})
+
+
+def _attest_step(target: Target) -> Step:
+    head = ["#!/usr/bin/env bash", "set -euo pipefail"]
+    lines = [
+        f'gcloud container binauthz attestations sign-and-create --artifact-url="'
+        f'{target.name(repository)}@$(cat digest)" --attestor="$ATTESTOR" --keyversion="$KEY"'
+        for repository in target.repositories
+    ]
+    env = {"ATTESTOR": str(target.attestor), "KEY": str(target.key_version)}
+    return Step("attest", _SDK, "\n".join([*head, *lines]) + "\n", env)
+
+
+def build_request(target: Target, service_account: str) -> dict[str, Any]:
+    """Returns the body of Cloud Build's `projects.builds.create`, without its source."""
+    return {
+        "options": {
+            "diskSizeGb": str(DISK_GB),
+            "logging": "CLOUD_LOGGING_ONLY",
+            "machineType": "E2_HIGHCPU_8",
+            "requestedVerifyOption": "VERIFIED",
+        },
+        "serviceAccount": service_account,
+        "steps": [
+            {
+                "env": [f"{key}={value}" for key, value in sorted(step.env.items())],
+                "id": step.id,
+                "name": step.image,
+                "script": step.script,
+            }
+            for step in steps(target)
+        ],
+        "tags": ["gke-inference", target.build.folder],
+        "timeout": f"{TIMEOUT_SECONDS}s",
+    }
+
+
+def _quoted(argv: list[str]) -> str:
+    """Returns a command for the shell, in which variables are filled in."""
+    return " ".join(f'"{word}"' if "$" in word else shlex.quote(word) for word in argv)

@@ -1,0 +1,60 @@
+"""The identity that images are built as."""
+
+from typing import TypedDict
+
+import pulumi
+from pulumi_gcp import projects, serviceaccount
+
+from gke_inference.base.inputs import name_of, under
+
+ROLES = {
+    "builds": "roles/cloudbuild.builds.builder",
+    "logs": "roles/logging.logWriter",
+    "occurrences": "roles/containeranalysis.occurrences.editor",
+    "scans": "roles/ondemandscanning.admin",
+}
+"""What a build may do in the project; pushing and signing are granted where they happen."""
+
+
+class ImageBuilderArgs(TypedDict):
+    """Inputs of `ImageBuilder`."""
+
+    account_id: str
+    """Account id of the service account."""
+    project: str
+    """Project of the builds."""
+
+
+class ImageBuilder(pulumi.ComponentResource):
+    """The service account that images are built as, known before anything it may push to."""
+
+    email: pulumi.Output[str]
+    """E-mail of the account, known in a preview."""
+    member: pulumi.Output[str]
+    """`serviceAccount:EMAIL`."""
+
+    def __init__(
+        self, name: str, args: ImageBuilderArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ImageBuilder", name, {}, opts)
+        account = serviceaccount.Account(
+            name,
+            account_id=name_of(args, "account_id", "service_account"),
+            description="Builds, scans and attests engine images.",
+            display_name="Engine images",
+            project=args["project"],
+            opts=under(self),
+        )
+        self.email = pulumi.Output.concat(
+            account.account_id, "@", args["project"], ".iam.gserviceaccount.com"
+        )
+        self.member = pulumi.Output.concat("serviceAccount:", self.email)
+        for role, path in ROLES.items():
+            projects.IAMMember(
+                f"{name}-{role}",
+                member=self.member,
+                project=args["project"],
+                role=path,
+                opts=under(self, depends_on=[account]),
+            )
+        self.register_outputs({"email": self.email, "member": self.member})

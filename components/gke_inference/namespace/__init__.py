@@ -1,0 +1,1 @@
+"""A namespace that models are served in, and what may reach it."""

@@ -1,0 +1,97 @@
+"""Network policies of the namespace that models are served from: who may reach which port.
+
+Nothing gets in but what is listed here, and everything may go out. Only ports are told apart: the
+engines' API and their administrative paths share one, and the routes say which paths pass.
+Kubernetes lets a node reach its own pods whatever a policy says (kubernetes.io/docs/concepts/
+services-networking/network-policies), so the kubelet's probes need no rule.
+"""
+
+from typing import NotRequired, TypedDict
+
+from gke_inference.base.manifests import NAME_LABEL, Manifest, labels_for, manifest
+from gke_inference.gateway import model_catalogue as gateway_catalogue
+from gke_inference.gateway import picker as gateway_picker
+from gke_inference.gateway import router as gateway_router
+
+HEALTH_CHECKS = ("130.211.0.0/22", "35.191.0.0/16")
+"""Where Google's health checks come from
+(docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
+ENGINE_PORT = 8000
+"""Port of the OpenAI API, of `/health` and of `/metrics`."""
+ENGINES = "model-server"
+"""Value of `app.kubernetes.io/component` on the pods of model servers."""
+_COMPONENT_LABEL = "app.kubernetes.io/component"
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+class AllowedIngressArgs(TypedDict):
+    """Who may reach the pods of a `ServingNamespace`."""
+
+    proxies_cidr: str
+    """Range of the load balancer's proxies: the region's proxy-only subnet."""
+    connected_models: NotRequired[list[str]]
+    """Models (values of `app.kubernetes.io/name`) whose replicas talk to each other: groups over
+    several hosts, and prefill and decode replicas. Others cannot."""
+    metrics_namespace: NotRequired[str]
+    """Namespace of Managed Prometheus' collectors: `gmp-system` (default), on Autopilot
+    `gke-gmp-system`."""
+
+
+def network_policies(namespace: str, args: AllowedIngressArgs) -> dict[str, Manifest]:
+    """Returns the NetworkPolicies by name; the first one closes the namespace."""
+    proxies = _ranges(args["proxies_cidr"], *HEALTH_CHECKS)
+    collectors = _namespace(args.get("metrics_namespace", "gmp-system"))
+    pickers: Manifest = {"podSelector": _pods(gateway_picker.COMPONENT)}
+    rules: dict[str, tuple[Manifest, list[Manifest]]] = {
+        "default-deny": ({}, []),
+        "engines": (_pods(ENGINES), [_rule([*proxies, pickers, collectors], ENGINE_PORT)]),
+        "pickers": (
+            _pods(gateway_picker.COMPONENT),
+            [
+                _rule(proxies, gateway_picker.PORT, gateway_picker.HEALTH_PORT),
+                _rule([collectors], gateway_picker.METRICS_PORT),
+            ],
+        ),
+        "body-router": (
+            _pods(gateway_router.COMPONENT),
+            [_rule(proxies, gateway_router.PORT, gateway_router.HEALTH_PORT)],
+        ),
+        "catalogue": (
+            _pods(gateway_catalogue.COMPONENT),
+            [_rule(proxies, gateway_catalogue.PORT)],
+        ),
+    }
+    for model in sorted(args.get("connected_models", [])):
+        # Every port: Ray, the collectives of a group and the transfers of KV cache choose theirs.
+        own = _pods(ENGINES, model)
+        rules[f"{model}-replicas"] = (own, [{"from": [{"podSelector": own}]}])
+    return {
+        name: _policy(name, namespace, selector, ingress)
+        for name, (selector, ingress) in rules.items()
+    }
+
+
+def _policy(name: str, namespace: str, selector: Manifest, ingress: list[Manifest]) -> Manifest:
+    spec: Manifest = {"podSelector": selector, "policyTypes": ["Ingress"]}
+    if ingress:
+        spec["ingress"] = ingress
+    return manifest(
+        "network_policy", name, namespace, labels=labels_for(name, "network-policy"), spec=spec
+    )
+
+
+def _rule(peers: list[Manifest], *ports: int) -> Manifest:
+    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"} for port in ports]}
+
+
+def _ranges(*cidrs: str) -> list[Manifest]:
+    return [{"ipBlock": {"cidr": cidr}} for cidr in cidrs]
+
+
+def _namespace(name: str) -> Manifest:
+    return {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: name}}}
+
+
+def _pods(component: str, name: str | None = None) -> Manifest:
+    labels = {_COMPONENT_LABEL: component}
+    return {"matchLabels": labels if name is None else {**labels, NAME_LABEL: name}}

@@ -1,0 +1,230 @@
+"""Who is told what: alert policies of a platform, and the channels they reach people by."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import monitoring
+
+from gke_inference.base.inputs import one_of, under
+from gke_inference.catalogue.labels import MANAGED_BY
+
+from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts
+from .dashboards import ObservedModelArgs, scope_of
+from .promql import Dialect
+
+KINDS = {
+    "email": ("email", "address", "email_address"),
+    "pagerduty": ("pagerduty", None, ""),
+    "slack": ("slack", "channel", "channel_name"),
+    "webhook": ("webhook_tokenauth", None, ""),
+}
+"""Kind of a receiver: its type in Cloud Monitoring, the field it needs, and that field's label."""
+
+_WITH_SECRET = ("pagerduty", "slack", "webhook")
+_UPTIME_PERIOD, _UPTIME_TIMEOUT = "60s", "10s"
+
+
+class ReceiverArgs(TypedDict):
+    """One way to reach people."""
+
+    kind: str
+    """`email`, `slack`, `pagerduty` or `webhook`."""
+    name: str
+    """Its name, which stands in the console."""
+    address: NotRequired[str]
+    """Address of an email receiver."""
+    channel: NotRequired[str]
+    """Channel of a Slack receiver, such as `#oncall`."""
+    secret: NotRequired[pulumi.Input[str]]
+    """Token of a Slack receiver, integration key of a PagerDuty one, or the whole URL of a webhook:
+    the token that it checks is a part of it."""
+    severity: NotRequired[str]
+    """`warning` (default): told everything; `critical`: only what cannot wait."""
+
+
+class AlertsArgs(TypedDict):
+    """Inputs of `Alerts`."""
+
+    exposure: str
+    """`external` or `internal`: the load balancer in front."""
+    models: list[ObservedModelArgs]
+    """The models, each with its engines, its picker and what it promises."""
+    namespace: str
+    """Namespace of the engines and pickers."""
+    project: pulumi.Input[str]
+    """Project that keeps the metrics."""
+    title: str
+    """First part of each policy's name, such as the environment's."""
+    cost_limit_usd_per_hour: NotRequired[float]
+    """List price of all replicas together that raises an alert. Default: no such alert."""
+    hostname: NotRequired[str]
+    """Name of an external HTTPS endpoint: it is asked from outside every minute, and its
+    certificate is watched. Default: neither."""
+    queue_limit: NotRequired[int]
+    """Waiting requests per replica that raise an alert after 5 minutes. Default 20."""
+    receivers: NotRequired[list[ReceiverArgs]]
+    """Who is told. Default: nobody; incidents are in the console only."""
+    runbooks_url: NotRequired[str]
+    """Where people read the runbooks: each alert links to `URL/NAME.md`. Default: no link."""
+
+
+class Alerts(pulumi.ComponentResource):
+    """One alert policy for each alert, over all models and clusters of a project.
+
+    PromQL is asked of Cloud Monitoring, not of the clusters: an alert outlives the cluster it is
+    about. Metrics need not exist yet, since policies are made before the first replica serves.
+    """
+
+    channels: pulumi.Output[list[str]]
+    """Resource names of the notification channels."""
+    policies: pulumi.Output[list[str]]
+    """Names of the alerts, such as `NoReadyReplica`."""
+
+    def __init__(
+        self, name: str, args: AlertsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Alerts", name, {}, opts)
+        scope = scope_of(args["models"], args["namespace"], args, "models")
+        receivers = args.get("receivers", [])
+        _check(receivers, args)
+        channels = {
+            receiver["name"]: self._build_channel(name, args, receiver) for receiver in receivers
+        }
+        found = alerts(scope, Dialect.MANAGED)
+        if "hostname" in scope.says:
+            self._build_uptime(name, args, str(scope.hostname))
+        for alert in found:
+            told = [
+                channels[receiver["name"]].id
+                for receiver in receivers
+                if _tells(receiver, alert.severity)
+            ]
+            self._build_policy(name, args, alert, told)
+        self.channels = pulumi.Output.all(*[made.id for made in channels.values()]).apply(_strings)
+        self.policies = pulumi.Output.from_input([alert.name for alert in found])
+        self.register_outputs({"channels": self.channels, "policies": self.policies})
+
+    def _build_channel(
+        self, name: str, args: AlertsArgs, receiver: ReceiverArgs
+    ) -> monitoring.NotificationChannel:
+        kind = KINDS[receiver["kind"]][0]
+        return monitoring.NotificationChannel(
+            f"{name}-{receiver['name']}",
+            display_name=f"{args['title']}: {receiver['name']}",
+            labels=_labels(receiver),
+            project=args["project"],
+            sensitive_labels=_sensitive(receiver),
+            type=kind,
+            user_labels={"managed-by": MANAGED_BY},
+            opts=under(self),
+        )
+
+    def _build_uptime(self, name: str, args: AlertsArgs, hostname: str) -> None:
+        monitoring.UptimeCheckConfig(
+            f"{name}-endpoint",
+            display_name=f"{args['title']}: {hostname}",
+            http_check={
+                "path": "/v1/models",
+                "port": 443,
+                "use_ssl": True,
+                "validate_ssl": True,
+            },
+            monitored_resource={
+                "labels": {"host": hostname, "project_id": args["project"]},
+                "type": "uptime_url",
+            },
+            period=_UPTIME_PERIOD,
+            project=args["project"],
+            timeout=_UPTIME_TIMEOUT,
+            opts=under(self),
+        )
+
+    def _build_policy(
+        self, name: str, args: AlertsArgs, alert: Alert, told: list[pulumi.Output[str]]
+    ) -> None:
+        monitoring.AlertPolicy(
+            f"{name}-{alert.runbook}",
+            alert_strategy={"auto_close": "86400s"},
+            combiner="OR",
+            conditions=[
+                {
+                    "condition_prometheus_query_language": {
+                        "alert_rule": alert.name,
+                        "disable_metric_validation": True,
+                        "duration": f"{alert.lasting_seconds}s",
+                        "evaluation_interval": "60s",
+                        "labels": {"severity": alert.severity},
+                        "query": alert.expr,
+                        "rule_group": "gke-inference",
+                    },
+                    "display_name": alert.name,
+                }
+            ],
+            display_name=f"{args['title']}: {alert.name}",
+            documentation=_documentation(alert, args.get("runbooks_url")),
+            notification_channels=told,
+            project=args["project"],
+            severity=alert.severity.upper(),
+            user_labels={"managed-by": MANAGED_BY},
+            opts=under(self),
+        )
+
+
+def _labels(receiver: ReceiverArgs) -> dict[str, pulumi.Input[str]]:
+    """Returns the address of a channel; a webhook's has a token in it, and stays a secret."""
+    if receiver["kind"] == "webhook":
+        return {"url": pulumi.Output.secret(receiver.get("secret", ""))}
+    _, field, label = KINDS[receiver["kind"]]
+    return {} if field is None else {label: str(receiver.get(field))}
+
+
+def _sensitive(
+    receiver: ReceiverArgs,
+) -> monitoring.NotificationChannelSensitiveLabelsArgsDict | None:
+    """Returns the part of a channel that only Cloud Monitoring may know."""
+    secret = pulumi.Output.secret(receiver.get("secret", ""))
+    if receiver["kind"] == "slack":
+        return {"auth_token": secret}
+    return {"service_key": secret} if receiver["kind"] == "pagerduty" else None
+
+
+def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocumentationArgsDict:
+    text = f"{alert.summary}\n\nRunbook: {RUNBOOKS}/{alert.runbook}.md"
+    made: monitoring.AlertPolicyDocumentationArgsDict = {
+        "content": text,
+        "mime_type": "text/markdown",
+        "subject": f"{alert.name}: {alert.summary}"[:255],
+    }
+    if url is not None:
+        link = f"{url.rstrip('/')}/{alert.runbook}.md"
+        made["links"] = [{"display_name": "Runbook", "url": link}]
+    return made
+
+
+def _tells(receiver: ReceiverArgs, severity: str) -> bool:
+    least = receiver.get("severity", SEVERITIES[0])
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+
+
+def _check(receivers: list[ReceiverArgs], args: AlertsArgs) -> None:
+    for at, receiver in enumerate(receivers):
+        where = f"receivers[{at}]"
+        kind = one_of(receiver, "kind", tuple(KINDS))
+        one_of(receiver, "severity", SEVERITIES, SEVERITIES[0])
+        field = KINDS[kind][1]
+        if field is not None and not receiver.get(field):
+            message = f"must be given for a receiver of kind {kind}, got none"
+            raise pulumi.InputPropertyError(f"{where}.{field}", message)
+        if kind in _WITH_SECRET and receiver.get("secret") is None:
+            message = f"must be given for a receiver of kind {kind}, got none"
+            raise pulumi.InputPropertyError(f"{where}.secret", message)
+    names = [receiver["name"] for receiver in receivers]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise pulumi.InputPropertyError("receivers", f"must have unlike names, got {twice} twice")
+    limit = args.get("cost_limit_usd_per_hour")
+    if limit is not None and limit <= 0:
+        raise pulumi.InputPropertyError("costLimitUsdPerHour", f"must be above 0, got {limit}")
+
+
+def _strings(values: list[str]) -> list[str]:
+    return [str(value) for value in values]

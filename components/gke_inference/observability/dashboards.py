@@ -1,0 +1,140 @@
+"""The pages operators look at, in Cloud Monitoring."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict, cast
+
+import pulumi
+from pulumi_gcp import monitoring
+
+from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.catalogue.engines import engine_names
+from gke_inference.catalogue.labels import MANAGED_BY
+
+from .dashboard_cloud import cloud_dashboard
+from .dashboard_source import dashboards
+from .promql import Dialect, ModelFacts, Scope
+
+
+class ObservedModelArgs(TypedDict):
+    """One model that dashboards and alerts are about."""
+
+    deployments: list[str]
+    """Names of its accelerator Deployments."""
+    job: str
+    """Name of its PodMonitoring, which is the label `job` of its series."""
+    engine: NotRequired[str]
+    """What it runs in: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
+    clusters: NotRequired[list[str]]
+    """Clusters it runs in; an alert tells them apart. Default: all as one."""
+    has_picker: NotRequired[bool]
+    """Whether a picker named `JOB-picker` chooses its replicas. Default yes."""
+    roles: NotRequired[list[str]]
+    """Values of the label `role` of its series, such as `decode` and `prefill`; an alert tells them
+    apart. Default: every replica does the same."""
+    prices: NotRequired[dict[str, float]]
+    """US dollars an hour of one replica, by Deployment. Default: no cost is shown."""
+    tpot_p95_ms: NotRequired[int]
+    """Promised time for each further token, 95th percentile. Default: no promise."""
+    ttft_p95_ms: NotRequired[int]
+    """Promised time to the first token, 95th percentile. Default: no promise."""
+
+
+class DashboardsArgs(TypedDict):
+    """Inputs of `Dashboards`."""
+
+    exposure: str
+    """`external` or `internal`: the load balancer in front."""
+    models: list[ObservedModelArgs]
+    """The models, each with its engines, its picker and what it promises."""
+    namespace: str
+    """Namespace of the engines and pickers."""
+    project: pulumi.Input[str]
+    """Project that keeps the metrics."""
+    title: str
+    """First part of each dashboard's name, such as the environment's."""
+    queue_limit: NotRequired[int]
+    """Waiting requests per replica that are too many: a line in a chart. Default 20."""
+
+
+class Dashboards(pulumi.ComponentResource):
+    """Four dashboards: service, engines, gateway, capacity, and pictures where a model draws.
+
+    They cover every cluster of a project.
+
+    Rendered from data/dashboards of this package, as are the files for Grafana.
+    """
+
+    names: pulumi.Output[list[str]]
+    """Resource names of the dashboards, `projects/NUMBER/dashboards/ID`."""
+
+    def __init__(
+        self, name: str, args: DashboardsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Dashboards", name, {}, opts)
+        scope = scope_of(args["models"], args["namespace"], args, "models")
+        made = [
+            monitoring.Dashboard(
+                f"{name}-{page.name}",
+                dashboard_json=json.dumps(
+                    cloud_dashboard(
+                        page, f"{args['title']}: {page.title}", {"managed-by": MANAGED_BY}
+                    ),
+                    sort_keys=True,
+                ),
+                project=args["project"],
+                opts=under(self),
+            )
+            for page in dashboards(scope, Dialect.MANAGED)
+        ]
+        self.names = pulumi.Output.all(*[page.id for page in made]).apply(_strings)
+        self.register_outputs({"names": self.names})
+
+
+def scope_of(
+    models: list[ObservedModelArgs], namespace: str, settings: object, where: str
+) -> Scope:
+    """Returns what dashboards and alerts are about.
+
+    Raises:
+        pulumi.InputPropertyError: A model has no Deployment, or a number is out of range.
+    """
+    if not models:
+        raise pulumi.InputPropertyError(where, "must have at least one model, got none")
+    given = cast("Mapping[str, Any]", settings)
+    return Scope(
+        cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
+        exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
+        models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
+        hostname=given.get("hostname"),
+        namespace=namespace,
+        queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),
+    )
+
+
+def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
+    if not model["deployments"]:
+        raise pulumi.InputPropertyError(
+            f"{where}.deployments", "must have at least one name, got none"
+        )
+    promised: dict[str, int | None] = {
+        field: None
+        if model.get(field) is None
+        else whole(model, field, 1, least=1, most=3_600_000, where=where)
+        for field in ("tpot_p95_ms", "ttft_p95_ms")
+    }
+    return ModelFacts(
+        clusters=tuple(model.get("clusters", [])),
+        deployments=tuple(model["deployments"]),
+        engine=one_of(model, "engine", engine_names(), "vllm"),
+        is_picked=bool(model.get("has_picker", True)),
+        job=model["job"],
+        prices=dict(model.get("prices", {})),
+        roles=tuple(model.get("roles", [])),
+        tpot_p95_ms=promised["tpot_p95_ms"],
+        ttft_p95_ms=promised["ttft_p95_ms"],
+    )
+
+
+def _strings(values: list[str]) -> list[str]:
+    return [str(value) for value in values]

@@ -1,0 +1,136 @@
+"""Scraping and recorded series of one model, as Managed Prometheus objects."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.engines import engine, engine_names
+
+from .monitoring_rules import recording_rules
+from .promql import ROLE
+
+
+class MonitoringArgs(TypedDict):
+    """Inputs of `Monitoring`."""
+
+    deployments: list[str]
+    """Accelerator Deployments of the model."""
+    model: str
+    """Key of the model: names the objects and is the label `model` of recorded series."""
+    namespace: str
+    """Namespace of the model's pods. Rules see only series of their own namespace."""
+    selector: dict[str, str]
+    """Labels of the pods to scrape."""
+    engine: NotRequired[str]
+    """Engine of the pods, which says what is worth storing. Default `vllm`."""
+    filled_deployment: NotRequired[str]
+    """Deployment whose Pending pods another one fills in for: the TPU one of a pair."""
+    groups: NotRequired[list[str]]
+    """Those of `deployments` that are LeaderWorkerSets: a replica is several pods there, and its
+    leader stands for it."""
+    role_label: NotRequired[str]
+    """Label of the pods that says `prefill` or `decode`, where a model has both: its series have
+    the label `role` then. Default: they have none."""
+    interval_seconds: NotRequired[int]
+    """Seconds between scrapes, 5 to 300. Default 15."""
+    target_port: NotRequired[int]
+    """Port of `/metrics`. Default 8000."""
+
+
+class Monitoring(pulumi.ComponentResource):
+    """A PodMonitoring with a keep-list, and Rules with the model's recorded series.
+
+    Alerts are not here: `Alerts` makes them once for all clusters of a project.
+
+    The cluster's automatic application monitoring must be off for these pods, or everything is
+    stored twice. `kube_pod_status_phase` comes from the cluster's own monitoring (component POD).
+    """
+
+    model: pulumi.Output[str]
+    """Key of the model, the label `model` of its recorded series."""
+
+    def __init__(
+        self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Monitoring", name, {}, opts)
+        _check(args)
+        children = under(self)
+        register(name, pod_monitoring(args), children)
+        if args.get("filled_deployment") is not None:
+            register(f"{name}-rules", rules(args), children)
+        self.model = pulumi.Output.from_input(args["model"])
+        self.register_outputs({"model": self.model})
+
+
+def pod_monitoring(args: MonitoringArgs) -> Manifest:
+    """Returns the PodMonitoring of the model's engines."""
+    metrics = engine(args.get("engine", "vllm")).metrics
+    labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
+    if "role_label" in args:
+        labels["fromPod"] = [{"from": args["role_label"], "to": ROLE}]
+    return manifest(
+        "pod_monitoring",
+        args["model"],
+        args["namespace"],
+        labels=labels_for(args["model"], "monitoring"),
+        spec={
+            "endpoints": [
+                {
+                    "interval": f"{int(args.get('interval_seconds', 15))}s",
+                    "metricRelabeling": [
+                        {
+                            "action": "keep",
+                            "regex": "|".join(metrics.stored),
+                            "sourceLabels": ["__name__"],
+                        }
+                    ],
+                    "path": metrics.path,
+                    "port": int(args.get("target_port", 8000)),
+                }
+            ],
+            "selector": {"matchLabels": dict(args["selector"])},
+            "targetLabels": labels,
+        },
+    )
+
+
+def rules(args: MonitoringArgs) -> Manifest:
+    """Returns the Rules of a model that another Deployment fills in for."""
+    filled = args.get("filled_deployment", "")
+    groups: list[Manifest] = [
+        {
+            "interval": "15s",
+            "name": f"{args['model']}-recorded",
+            "rules": recording_rules(
+                args["model"],
+                args["namespace"],
+                filled,
+                is_group=filled in args.get("groups", []),
+            ),
+        }
+    ]
+    return manifest(
+        "rules",
+        args["model"],
+        args["namespace"],
+        labels=labels_for(args["model"], "monitoring"),
+        spec={"groups": groups},
+    )
+
+
+def _check(args: MonitoringArgs) -> None:
+    one_of(args, "engine", engine_names(), "vllm")
+    whole(args, "interval_seconds", 15, least=5, most=300)
+    whole(args, "target_port", 8000, least=1, most=65_535)
+    if not args["selector"]:
+        raise pulumi.InputPropertyError("selector", "must have at least one label, got none")
+    if not args["deployments"]:
+        raise pulumi.InputPropertyError("deployments", "must have at least one name, got none")
+    filled = args.get("filled_deployment")
+    if filled is not None and filled not in args["deployments"]:
+        known = ", ".join(args["deployments"])
+        raise pulumi.InputPropertyError(
+            "filledDeployment", f"must be one of deployments ({known}), got {filled!r}"
+        )

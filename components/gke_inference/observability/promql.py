@@ -1,0 +1,245 @@
+"""The words that dashboards and alerts use in their PromQL, and where two Prometheuses differ.
+
+Managed Prometheus and a plain one speak one language and, for what is scraped, use the same names.
+They differ in what Google adds, which is spelled after the metric type with `_` and one `:`
+(cloud.google.com/monitoring/promql, "Mapping Cloud Monitoring metrics to PromQL"). Series of load
+balancers and accelerators can be had elsewhere under those names; the others are left out there.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from string import Template
+
+from gke_inference.catalogue.engines import engine, series
+
+KV_CACHE_FULL = 0.95
+"""Share of the KV cache in use from which on requests wait or are preempted."""
+
+ROLE = "role"
+"""Label of series that tells prefill from decode replicas, where a model has both."""
+
+_TOKENS = "sum by (job) (rate($prompt_tokens[$window]) + rate($answer_tokens[$window]))"
+_NOTHING = "vector(0) < 0"
+_BY_ENGINE = {
+    "answer_tokens": "",
+    "first_token": "_bucket",
+    "output_token": "_bucket",
+    "prompt_tokens": "",
+    "whole_answer": "_bucket",
+}
+"""Words that are ranges or rates of another metric in each engine, and its suffix: an expression
+with one is written once for each engine that has it. Fields of `engines.Metrics`."""
+_OF_ALL = {"kv_use": "kv_cache", "running": "running", "waiting": "queue"}
+"""Words that are a gauge of every engine together: the word, and the field of `engines.Metrics`."""
+
+
+class Dialect(StrEnum):
+    """Which Prometheus answers."""
+
+    MANAGED = "managed"
+    """Cloud Monitoring: everything scraped in the project, and Google's own metrics."""
+    PROMETHEUS = "prometheus"
+    """A Prometheus that scrapes one cluster, and has load balancers and accelerators in it."""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What dashboards and alerts say about one model."""
+
+    job: str
+    """Name of its PodMonitoring: the label `job` of its engines; its picker is `JOB-picker`."""
+    deployments: tuple[str, ...]
+    """Its accelerator Deployments, in every region the same."""
+    clusters: tuple[str, ...] = ()
+    """Clusters it runs in."""
+    engine: str = "vllm"
+    """What it runs in, by the word of the stack."""
+    is_picked: bool = True
+    """Whether a picker chooses its replicas."""
+    roles: tuple[str, ...] = ()
+    """Values of the label `role` of its series; none where every replica does the same."""
+    prices: Mapping[str, float] = field(default_factory=dict[str, float])
+    """US dollars an hour of one replica, by Deployment; none where no price is known."""
+    tpot_p95_ms: int | None = None
+    """Promised time for each further token, 95th percentile."""
+    ttft_p95_ms: int | None = None
+    """Promised time to the first token, 95th percentile."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What one set of dashboards and alerts is about."""
+
+    models: tuple[ModelFacts, ...]
+    namespace: str
+    cost_limit_usd_per_hour: float | None = None
+    """What all replicas together may cost; None where nobody set a limit."""
+    exposure: str = "external"
+    """`external` or `internal`: which kind of load balancer stands in front."""
+    hostname: str | None = None
+    """Name of the endpoint on the internet; None where there is none."""
+    queue_limit: int = 20
+    """Waiting requests per replica that are too many."""
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """What its models run in, by name."""
+        return tuple(sorted({model.engine for model in self.models}))
+
+    @property
+    def says(self) -> frozenset[str]:
+        """What the stack says that an alert or a page may need."""
+        said = {
+            "diffusion": "diffusion" in self.engines,
+            "cost_limit": self.cost_limit_usd_per_hour is not None,
+            "hostname": self.hostname is not None and self.exposure == "external",
+            "tpot_slo": any(
+                model.tpot_p95_ms is not None and engine(model.engine).metrics.output_token
+                for model in self.models
+            ),
+            "ttft_slo": any(
+                model.ttft_p95_ms is not None and engine(model.engine).metrics.first_token
+                for model in self.models
+            ),
+        }
+        return frozenset(name for name, is_said in said.items() if is_said)
+
+
+def fill(expression: str, scope: Scope, window: str) -> str:
+    """Returns an expression with its words filled in.
+
+    Args:
+        expression: PromQL with words such as `$engines`.
+        scope: What it is about.
+        window: Of rates, such as `5m`.
+
+    Raises:
+        KeyError: A word is not known.
+    """
+    template = Template(expression.replace("$1", "$$1"))
+    common = _words(scope, window)
+    if not _BY_ENGINE.keys() & set(template.get_identifiers()):
+        return template.substitute(common)
+    return _each_engine(template, scope, common) or _NOTHING
+
+
+def words() -> frozenset[str]:
+    """Returns the words that `fill` knows."""
+    return frozenset([*_words(Scope((), ""), ""), *_BY_ENGINE])
+
+
+def _each_engine(template: Template, scope: Scope, common: Mapping[str, str]) -> str:
+    """Returns an expression once for each engine that exports all that it looks at."""
+    used = _BY_ENGINE.keys() & set(template.get_identifiers())
+    made: list[str] = []
+    for name in scope.engines:
+        metrics = {word: getattr(engine(name).metrics, word) for word in used}
+        if all(metrics.values()):
+            own = {
+                word: _series(scope, name, metric + _BY_ENGINE[word])
+                for word, metric in metrics.items()
+            }
+            made.append(template.substitute(common, **own))
+    return " or ".join(made)
+
+
+def _series(scope: Scope, name: str, metric: str) -> str:
+    """Returns the series of a metric, written `name{label=value}`, of an engine's models."""
+    jobs = _any(model.job for model in scope.models if model.engine == name)
+    base, more = _named(metric)
+    return f'{base}{{namespace="{scope.namespace}",job=~"{jobs}"{more}}}'
+
+
+def _of_all(scope: Scope, field_name: str) -> str:
+    """Returns a gauge of all engines that have it, as one vector."""
+    found = {name: getattr(engine(name).metrics, field_name) for name in scope.engines}
+    made = [_series(scope, name, metric) for name, metric in found.items() if metric]
+    return made[0] if len(made) == 1 else f"({' or '.join(made) or _NOTHING})"
+
+
+def _words(scope: Scope, window: str) -> dict[str, str]:
+    jobs = _any(model.job for model in scope.models)
+    deployments = [name for model in scope.models for name in model.deployments]
+    inside = f'namespace="{scope.namespace}"'
+    engines = f'{inside},job=~"{jobs}"'
+    rates = {"engines": engines, "window": window}
+    priced = {name: usd for m in scope.models for name, usd in m.prices.items()}
+    of_all = {word: _of_all(scope, metric) for word, metric in _OF_ALL.items()}
+    answering = f"count by (job, cluster, top_level_controller_name) ({of_all['running']})"
+    tokens = _each_engine(Template(_TOKENS), scope, rates) or _NOTHING
+    tokens = f"({tokens})" if " or " in tokens else tokens
+    per_hour = (
+        f"sum by (job) ({answering} * on (top_level_controller_name) group_left () "
+        f"({constants('top_level_controller_name', priced)}))"
+    )
+    is_external = scope.exposure == "external"
+    kind = "https_external_regional" if is_external else "https_internal"
+    balancer = f"loadbalancing_googleapis_com:{kind}"
+    return {
+        **rates,
+        **of_all,
+        "absent_models": _absent(scope, None, ""),
+        "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
+        "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
+        "cost_per_hour": per_hour,
+        "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",
+        "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
+        f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
+        "hostname": scope.hostname or "",
+        "kv_limit": str(KV_CACHE_FULL),
+        "lb_latencies": f"{balancer}_total_latencies_bucket",
+        "lb_requests": f"{balancer}_request_count",
+        "lb_server_errors": f'{balancer}_request_count{{response_code_class="500"}}',
+        "namespace": scope.namespace,
+        "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
+        "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
+        "queue_limit": str(scope.queue_limit),
+        "scalers": f'{inside},horizontalpodautoscaler=~"{_any(deployments)}"',
+        "tpot_slo": constants("job", _seconds(scope, "tpot_p95_ms")),
+        "ttft_slo": constants("job", _seconds(scope, "ttft_p95_ms")),
+    }
+
+
+def constants(label: str, values: Mapping[str, float]) -> str:
+    """Returns a vector with one constant for each value of a label; nothing where there is none."""
+    if not values:
+        return _NOTHING
+    return " or ".join(
+        f'label_replace(vector({value:g}), "{label}", "{name}", "", "")'
+        for name, value in sorted(values.items())
+    )
+
+
+def _seconds(scope: Scope, name: str) -> dict[str, float]:
+    promised = {model.job: getattr(model, name) for model in scope.models}
+    return {job: value / 1000 for job, value in promised.items() if value is not None}
+
+
+def _absent(scope: Scope, metric: str | None, suffix: str) -> str:
+    """Returns what is there for each model whose metric nobody exports, cluster by cluster.
+
+    Without a metric: that of its engine.
+
+    `absent` alone would not see a model that is gone in one of its clusters only, or one with
+    engines of one role only. A picker has no role.
+    """
+    gone = [
+        f'absent({name}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{more}{at}{of}}})'
+        for model in scope.models
+        for name, more in [_named(metric or engine(model.engine).metrics.running)]
+        if model.is_picked or not suffix
+        for at in ([f',cluster="{name}"' for name in model.clusters] or [""])
+        for of in ([f',{ROLE}="{role}"' for role in model.roles if not suffix] or [""])
+    ]
+    return " or ".join(gone) or _NOTHING
+
+
+def _named(metric: str) -> tuple[str, str]:
+    name, labels = series(metric)
+    return name, "".join(f',{label}="{value}"' for label, value in labels.items())
+
+
+def _any(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name).replace(r"\-", "-") for name in sorted(set(names)))

@@ -1,0 +1,1 @@
+"""Controllers that serving needs in a cluster: groups of hosts, external metrics."""

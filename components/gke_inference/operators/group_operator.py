@@ -1,0 +1,251 @@
+"""The operator that makes a model's servers out of groups of pods, one group over several hosts."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import under, whole
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    deployment,
+    hardened_pod,
+    labels_for,
+    manifest,
+    register,
+    service,
+)
+from gke_inference.catalogue.versions import api, image
+from gke_inference.namespace.serving_namespace import namespace_object
+
+from .group_definitions import definitions
+from .group_webhooks import webhooks
+
+NAME = "lws-controller-manager"
+NAMESPACE = "lws-system"
+"""Fixed by upstream: RBAC, certificates and leader election look there."""
+WEBHOOK_PORT = 9443
+WEBHOOK_SERVICE = "lws-webhook-service"
+
+_CERTIFICATE = "lws-webhook-server-cert"
+_CERTIFICATE_FOLDER = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - upstream's default
+_COMPONENT = "group-operator"
+_CONFIG_FILE = "controller_manager_config.yaml"
+_CONFIG_NAME = "lws-manager-config"
+_HEALTH_PORT = 8081
+_USER = 65532  # the image's own: distroless "nonroot"
+_EVERY = ["create", "delete", "get", "list", "patch", "update", "watch"]
+
+
+class LeaderWorkerSetOperatorArgs(TypedDict):
+    """Inputs of `LeaderWorkerSetOperator`."""
+
+    replicas: NotRequired[int]
+    """Copies of the operator, 1 to 5, of which one works and the others answer webhooks. Default 2:
+    without one that answers, no pod of a group can be created."""
+
+
+class LeaderWorkerSetOperator(pulumi.ComponentResource):
+    """The LeaderWorkerSet operator: definitions, webhooks with certificates it makes, and itself.
+
+    One for each cluster, and none where it is installed already. GKE has no add-on for it; its own
+    examples install upstream's release, and so does llm-d. Objects: sigs.k8s.io/lws v0.9.0,
+    config/default. Give the cluster's Kubernetes provider in `opts`; what makes groups depends on
+    this component.
+    """
+
+    namespace: pulumi.Output[str]
+    """Namespace of the operator."""
+
+    def __init__(
+        self,
+        name: str,
+        args: LeaderWorkerSetOperatorArgs,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gke-inference:index:LeaderWorkerSetOperator", name, {}, opts)
+        replicas = whole(args, "replicas", 2, least=1, most=5)
+        needed: list[pulumi.Resource] = [
+            register(f"{name}-{role}", definition, under(self))
+            for role, definition in definitions().items()
+        ]
+        space = register(
+            f"{name}-namespace", namespace_object(NAMESPACE, "restricted"), under(self)
+        )
+        needed.append(space)
+        # Webhooks come before the operator, which is ready once it has put its authority in them.
+        for role, obj in {**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)}.items():
+            needed.append(register(f"{name}-{role}", obj, under(self, depends_on=[space])))
+        register(f"{name}-server", operator_server(replicas), under(self, depends_on=needed))
+        self.namespace = pulumi.Output.from_input(NAMESPACE)
+        self.register_outputs({"namespace": self.namespace})
+
+
+def operator_objects() -> dict[str, Manifest]:
+    """Returns what the operator needs, by role: account, permissions, files, its Service."""
+    labels = labels_for(NAME, _COMPONENT)
+    return {
+        "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
+        "may": manifest("cluster_role", "lws-manager-role", labels=labels, rules=_rules()),
+        "binding": _binding("lws-manager-rolebinding", "lws-manager-role"),
+        "may-certify": manifest(
+            "role",
+            "lws-certificate-role",
+            NAMESPACE,
+            labels=labels,
+            rules=[_rule([""], ["secrets"], ["get", "list", "update", "watch"])],
+        ),
+        "certifying": _binding(
+            "lws-certificate-rolebinding", "lws-certificate-role", namespace=NAMESPACE
+        ),
+        "may-lead": manifest(
+            "role", "lws-leader-election-role", NAMESPACE, labels=labels, rules=_election_rules()
+        ),
+        "election": _binding(
+            "lws-leader-election-rolebinding", "lws-leader-election-role", namespace=NAMESPACE
+        ),
+        "config": manifest(
+            "config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_configuration()
+        ),
+        # The operator writes it, and the kubelet brings what it wrote to all its pods.
+        "certificate": manifest("secret", _CERTIFICATE, NAMESPACE, labels=labels),
+        "service": service(
+            WEBHOOK_SERVICE,
+            NAMESPACE,
+            _COMPONENT,
+            [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
+            {"app.kubernetes.io/name": NAME},
+        ),
+    }
+
+
+def operator_server(replicas: int) -> Manifest:
+    """Returns the Deployment; ready means that its webhooks answer, not only that it runs."""
+    return deployment(
+        NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_configuration()
+    )
+
+
+def _configuration() -> dict[str, str]:
+    kind = api("group_operator_config")
+    lines = (
+        f"apiVersion: {kind.api_version}",
+        f"kind: {kind.kind}",
+        "health:",
+        f'  healthProbeBindAddress: ":{_HEALTH_PORT}"',
+        "internalCertManagement:",
+        "  enable: true",
+        f"  webhookSecretName: {_CERTIFICATE}",
+        f"  webhookServiceName: {WEBHOOK_SERVICE}",
+        "leaderElection:",
+        "  leaderElect: true",
+        "metrics:",
+        '  bindAddress: "0"',
+        "webhook:",
+        f"  certDir: {_CERTIFICATE_FOLDER}",
+        f"  port: {WEBHOOK_PORT}",
+    )
+    return {_CONFIG_FILE: "\n".join(lines) + "\n"}
+
+
+def _binding(name: str, role: str, *, namespace: str | None = None) -> Manifest:
+    bound = api("cluster_role" if namespace is None else "role")
+    return manifest(
+        "cluster_role_binding" if namespace is None else "role_binding",
+        name,
+        namespace,
+        labels=labels_for(NAME, _COMPONENT),
+        roleRef={"apiGroup": bound.group, "kind": bound.kind, "name": role},
+        subjects=[{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
+    )
+
+
+def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest:
+    return {"apiGroups": groups, "resources": resources, "verbs": verbs}
+
+
+def _rules() -> list[Manifest]:
+    """Returns upstream's permissions (config/rbac/role.yaml), but for Secrets.
+
+    Upstream lets it read those of every namespace. It reads one, its certificate, through a cache
+    of its own namespace (cert-controller v0.16.0, pkg/rotator), so that is all it may.
+    """
+    made = [
+        _rule([""], ["nodes"], ["get", "list", "patch", "update", "watch"]),
+        _rule([""], ["pods", "services"], _EVERY),
+        _rule([""], ["pods/finalizers"], ["update"]),
+        _rule(
+            ["", api("event").group],
+            ["events"],
+            ["create", "get", "list", "patch", "update", "watch"],
+        ),
+        _rule(
+            [api("mutating_webhooks").group],
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            ["get", "list", "update", "watch"],
+        ),
+    ]
+    for group, plurals in (
+        (api("deployment").group, ["controllerrevisions", "statefulsets"]),
+        (api("disaggregated_set").group, ["disaggregatedsets"]),
+        (api("leader_worker_set").group, ["leaderworkersets"]),
+    ):
+        made.append(_rule([group], plurals, _EVERY))
+        made.append(_rule([group], [f"{each}/finalizers" for each in plurals], ["update"]))
+        made.append(
+            _rule([group], [f"{each}/status" for each in plurals], ["get", "patch", "update"])
+        )
+    return made
+
+
+def _election_rules() -> list[Manifest]:
+    return [
+        _rule([""], ["configmaps"], _EVERY),
+        _rule([api("lease").group], ["leases"], _EVERY),
+        _rule(["", api("event").group], ["events"], ["create", "patch"]),
+    ]
+
+
+def _pod() -> Manifest:
+    mounts = [
+        {
+            "mountPath": f"/{_CONFIG_FILE}",
+            "name": "config",
+            "readOnly": True,
+            "subPath": _CONFIG_FILE,
+        },
+        {"mountPath": _CERTIFICATE_FOLDER, "name": "certificate", "readOnly": True},
+    ]
+    container: Manifest = {
+        "args": [f"--config=/{_CONFIG_FILE}", "--zap-log-level=info"],
+        "command": ["/manager"],
+        "image": image("group_operator").reference,
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": "health"},
+            "initialDelaySeconds": 15,
+            "periodSeconds": 20,
+        },
+        "name": "manager",
+        "ports": [
+            {"containerPort": WEBHOOK_PORT, "name": "webhook"},
+            {"containerPort": _HEALTH_PORT, "name": "health"},
+        ],
+        # It listens here once its certificate is in place and in the webhooks.
+        "readinessProbe": {"periodSeconds": 5, "tcpSocket": {"port": "webhook"}},
+        "resources": {
+            "limits": {"memory": "1Gi"},
+            "requests": {"cpu": "250m", "memory": "256Mi"},
+        },
+        "securityContext": HARDENED_CONTAINER,
+        "volumeMounts": mounts,
+    }
+    return {
+        "containers": [container],
+        "securityContext": hardened_pod(_USER),
+        "serviceAccountName": NAME,
+        "terminationGracePeriodSeconds": 10,
+        "volumes": [
+            {"configMap": {"name": _CONFIG_NAME}, "name": "config"},
+            {"name": "certificate", "secret": {"secretName": _CERTIFICATE}},
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Model servers: from one intent to Deployments, groups of hosts and autoscalers."""

@@ -1,0 +1,205 @@
+"""Replicas of a model follow its queue, its KV cache and what another Deployment cannot place."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import camel, one_of, under, whole
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.engine_metrics import UNPLACED_REPLICAS, cloud_monitoring_name
+from gke_inference.catalogue.engines import engine, engine_names, series
+from gke_inference.catalogue.versions import api
+
+_SIGNALS = ("queue", "kv-cache")
+_TARGETS = {"Deployment": "deployment", "LeaderWorkerSet": "leader_worker_set"}
+
+
+class AutoscalingArgs(TypedDict):
+    """Inputs of `Autoscaling`."""
+
+    max_replicas: int
+    """Most replicas, at least 1 and `min_replicas`."""
+    min_replicas: int
+    """Fewest replicas. 0 only with `fills_unplaced`, and only where the cluster can scale to zero
+    (`gke_minimum("hpa-scale-to-zero")`)."""
+    model: str
+    """Key of the model, the label `model` of its recorded series."""
+    namespace: str
+    """Namespace of the target."""
+    target_name: str
+    """Name of the target, and of the autoscaler."""
+    cluster_location: NotRequired[str]
+    """Region or zone of the cluster, needed with `fills_unplaced`."""
+    cluster_name: NotRequired[str]
+    """Cluster of the target, needed with `fills_unplaced`: Cloud Monitoring holds the series of
+    every cluster of the project, and another region's stock-out is none of this one's."""
+    engine: NotRequired[str]
+    """Engine of the target, which says what its metrics are called. Default `vllm`."""
+    fills_unplaced: NotRequired[bool]
+    """Whether the target also gets one replica for each one that the other Deployment of a pair
+    has no node for. Default false."""
+    kv_cache_percent: NotRequired[int]
+    """Average KV-cache use to hold, 10 to 95 percent. Default 80."""
+    queue_depth: NotRequired[int]
+    """Waiting requests per replica to hold. Default 5."""
+    running_requests: NotRequired[int]
+    """Requests in the batch of a replica to hold. Default: the batch is not looked at."""
+    scale_in_delay_seconds: NotRequired[int]
+    """How long less load must last before a replica goes, 0 to 3600. Default 300, as a replica
+    costs minutes to start."""
+    scale_in_every_seconds: NotRequired[int]
+    """Seconds between two replicas that go, 1 to 1800. Default 120."""
+    signals: NotRequired[list[str]]
+    """What the replicas follow, of `queue` and `kv-cache`. Default both, or the queue where the
+    engine does not say how full its KV cache is; of a model whose prompts
+    are computed apart, prefill follows its queue and decode its KV cache."""
+    target_kind: NotRequired[str]
+    """`Deployment` (default) or `LeaderWorkerSet`."""
+
+
+class Autoscaling(pulumi.ComponentResource):
+    """A HorizontalPodAutoscaler: queue depth first, then KV-cache use, then the batch if asked.
+
+    Each metric proposes a number of replicas and the largest wins. CPU is never asked, and neither
+    is the accelerator's duty cycle: it reads 100 percent long before a server is full. The cluster
+    needs an adapter that serves the metrics, such as `MetricsAdapter`.
+    """
+
+    hpa_name: pulumi.Output[str]
+    """Name of the autoscaler, the same as its target's."""
+
+    def __init__(
+        self, name: str, args: AutoscalingArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:Autoscaling", name, {}, opts)
+        _check(args)
+        register(name, autoscaler(args), under(self))
+        self.hpa_name = pulumi.Output.from_input(args["target_name"])
+        self.register_outputs({"hpaName": self.hpa_name})
+
+
+def autoscaler(args: AutoscalingArgs) -> Manifest:
+    """Returns the HorizontalPodAutoscaler."""
+    kind = api(_TARGETS[args.get("target_kind", "Deployment")])
+    kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
+    names = engine(args.get("engine", "vllm")).metrics
+    signals = {"queue": _per_pod(names.queue, str(int(args.get("queue_depth", 5))))}
+    if names.kv_cache is not None:
+        signals["kv-cache"] = _per_pod(names.kv_cache, f"{kv_cache_thousandths}m")
+    followed = args.get("signals", _SIGNALS)
+    metrics = [metric for signal, metric in signals.items() if signal in followed]
+    running = args.get("running_requests")
+    if running is not None:
+        metrics.append(_per_pod(names.running, str(int(running))))
+    if args.get("fills_unplaced", False):
+        metrics.insert(0, _unplaced(args))
+    return manifest(
+        "autoscaler",
+        args["target_name"],
+        args["namespace"],
+        labels=labels_for(args["target_name"], "autoscaling"),
+        spec={
+            "behavior": _behavior(
+                int(args.get("scale_in_delay_seconds", 300)),
+                int(args.get("scale_in_every_seconds", 120)),
+            ),
+            "maxReplicas": int(args["max_replicas"]),
+            "metrics": metrics,
+            "minReplicas": int(args["min_replicas"]),
+            "scaleTargetRef": {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "name": args["target_name"],
+            },
+        },
+    )
+
+
+def _behavior(scale_in_delay_seconds: int, scale_in_every_seconds: int) -> Manifest:
+    return {
+        "scaleDown": {
+            "policies": [{"periodSeconds": scale_in_every_seconds, "type": "Pods", "value": 1}],
+            "selectPolicy": "Max",
+            "stabilizationWindowSeconds": scale_in_delay_seconds,
+        },
+        "scaleUp": {
+            "policies": [
+                {"periodSeconds": 15, "type": "Percent", "value": 100},
+                {"periodSeconds": 15, "type": "Pods", "value": 4},
+            ],
+            "selectPolicy": "Max",
+            "stabilizationWindowSeconds": 0,
+        },
+    }
+
+
+def _per_pod(metric: str, average: str) -> Manifest:
+    name, labels = series(metric)
+    asked: Manifest = {"name": cloud_monitoring_name(name)}
+    if labels:
+        chosen = {f"metric.labels.{label}": value for label, value in labels.items()}
+        asked["selector"] = {"matchLabels": chosen}
+    return {
+        "pods": {
+            "metric": asked,
+            "target": {"averageValue": average, "type": "AverageValue"},
+        },
+        "type": "Pods",
+    }
+
+
+def _unplaced(args: AutoscalingArgs) -> Manifest:
+    """Returns the metric of this cluster's series; without `resource.labels` all would be added."""
+    series = {
+        "metric.labels.model": args["model"],
+        "resource.labels.cluster": args.get("cluster_name", ""),
+        "resource.labels.location": args.get("cluster_location", ""),
+        "resource.labels.namespace": args["namespace"],
+    }
+    return {
+        "external": {
+            "metric": {
+                "name": cloud_monitoring_name(UNPLACED_REPLICAS),
+                "selector": {"matchLabels": series},
+            },
+            "target": {"averageValue": "1", "type": "AverageValue"},
+        },
+        "type": "External",
+    }
+
+
+def _check(args: AutoscalingArgs) -> None:
+    lowest, highest = int(args["min_replicas"]), int(args["max_replicas"])
+    fills = args.get("fills_unplaced", False)
+    if lowest < 0 or (lowest == 0 and not fills):
+        raise pulumi.InputPropertyError(
+            "minReplicas", f"must be 1 or more unless fillsUnplaced is set, got {lowest}"
+        )
+    if highest < max(lowest, 1):
+        raise pulumi.InputPropertyError(
+            "maxReplicas", f"must be at least {max(lowest, 1)}, got {highest}"
+        )
+    for field in ("cluster_location", "cluster_name"):
+        if fills and not args.get(field):
+            raise pulumi.InputPropertyError(
+                camel(field), "must be set with fillsUnplaced, got none"
+            )
+    signals = list(args.get("signals", _SIGNALS))
+    if not signals or not set(signals) <= set(_SIGNALS):
+        raise pulumi.InputPropertyError(
+            "signals", f"must have one or both of {', '.join(_SIGNALS)}, got {signals}"
+        )
+    one_of(args, "engine", engine_names(), "vllm")
+    if "kv-cache" in args.get("signals", ()):
+        metrics = engine(args.get("engine", "vllm")).metrics
+        if metrics.kv_cache is None:
+            word = args.get("engine", "vllm")
+            raise pulumi.InputPropertyError(
+                "signals", f"must be queue with engine {word!r}, which has no KV cache metric"
+            )
+    one_of(args, "target_kind", tuple(_TARGETS), "Deployment")
+    whole(args, "kv_cache_percent", 80, least=10, most=95)
+    whole(args, "queue_depth", 5, least=1, most=10_000)
+    whole(args, "running_requests", 1, least=1, most=10_000)
+    whole(args, "scale_in_delay_seconds", 300, least=0, most=3600)
+    whole(args, "scale_in_every_seconds", 120, least=1, most=1800)

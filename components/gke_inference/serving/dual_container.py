@@ -1,0 +1,178 @@
+"""Form `dual-container`: a TPU and a GPU server in one pod, and the one that finds its chip serves.
+
+The pod asks for neither accelerator, since one pod cannot ask for either-or; both containers see
+the node's devices and the one without its device sleeps. What that costs:
+
+- both containers are privileged, and the GPU driver is mounted from the node: the namespace must
+  allow it, and Autopilot does not;
+- GKE cannot create nodes for it: the class lists pools made by hand;
+- nothing but anti-affinity keeps two such pods off one node;
+- what the TPU device plugin would set is set by hand, so there is one TPU generation for each pod.
+
+GKE documents this as a recipe (GPU/TPU fungibility), not as a feature, and says that a TPU
+stock-out can take hours to reach the GPU pool. `paired` has none of these costs.
+"""
+
+from gke_inference.base.manifests import Manifest
+from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.launch import HEALTH_PORT
+from gke_inference.serving.pod_spec import (
+    DRIVER_ENVIRONMENT,
+    Pod,
+    beside,
+    engine_container,
+    health_port,
+    pod_head,
+    probes,
+    template_labels,
+    tolerations,
+)
+from gke_inference.serving.weights import Storage
+from workloads.engine.spec import Serving
+
+WHOLE_NODE_LABEL = "gke-inference/whole-node"
+_WHY_PRIVILEGED = (
+    "reads /dev/vfio and the NVIDIA driver of the node without asking for an accelerator"
+)
+_GENERATIONS = {"tpu-v5e": "v5litepod", "tpu-v6e": "v6e"}
+_SHARED_MEMORY_GIB_PER_DEVICE = 2
+
+
+def dual_container_pod(
+    pod: Pod,
+    nodes: dict[str, Hardware],
+    files: dict[str, Storage],
+    serving: dict[str, Serving],
+) -> Manifest:
+    """Returns the pod template; each map has a `gpu` and a `tpu` entry.
+
+    Raises:
+        ValueError: A rung has no pool made by hand, or the TPU generation is not known here.
+    """
+    for node in nodes.values():
+        for rung in node.rungs:
+            if not rung.node_pools:
+                raise ValueError(
+                    f"rungs: must have 'node_pools' in the dual-container form, got {rung.label}"
+                )
+    compute_class = nodes["tpu"].compute_class
+    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
+    devices = max(node.tensor_parallel for node in nodes.values())
+    return {
+        "metadata": {
+            "annotations": {
+                **files["gpu"].annotations,
+                **files["tpu"].annotations,
+                "gke-inference/privileged-because": _WHY_PRIVILEGED,
+            },
+            "labels": {**template_labels(pod, "any"), WHOLE_NODE_LABEL: "true"},
+        },
+        "spec": {
+            **pod_head(pod, compute_class),
+            "affinity": _alone_on_its_node(),
+            "containers": [*containers, *beside(pod, containers[0])],
+            # for what runs beside the engines, which are privileged and so without the filter
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "tolerations": tolerations(sorted(nodes), compute_class),
+            "volumes": [
+                *_merged(files["gpu"].volumes, files["tpu"].volumes),
+                {
+                    "hostPath": {"path": "/home/kubernetes/bin/nvidia"},
+                    "name": "nvidia-driver",
+                },
+                {
+                    "emptyDir": {
+                        "medium": "Memory",
+                        "sizeLimit": f"{_SHARED_MEMORY_GIB_PER_DEVICE * devices}Gi",
+                    },
+                    "name": "shared-memory",
+                },
+            ],
+        },
+    }
+
+
+def tpu_environment(node: Hardware) -> list[Manifest]:
+    """Returns what GKE's TPU device plugin would set, for one host.
+
+    Raises:
+        ValueError: The generation is not one whose names are known here.
+    """
+    name = node.rungs[0].accelerator
+    if name not in _GENERATIONS:
+        raise ValueError(
+            f"rungs: must be one of {', '.join(sorted(_GENERATIONS))} in the dual-container form,"
+            f" got {name}"
+        )
+    topology = str(node.topology)
+    bounds = ",".join([*topology.split("x"), "1"])
+    fixed = {
+        "CHIPS_PER_HOST_BOUNDS": bounds,
+        "HOST_BOUNDS": "1,1,1",
+        "TPU_ACCELERATOR_TYPE": f"{_GENERATIONS[name]}-{node.chips}",
+        "TPU_CHIPS_PER_HOST_BOUNDS": bounds,
+        "TPU_HOST_BOUNDS": "1,1,1",
+        "TPU_RUNTIME_METRICS_PORTS": "8431",
+        "TPU_SKIP_MDS_QUERY": "true",
+        "TPU_TOPOLOGY": topology,
+        "TPU_TOPOLOGY_ALT": "false",
+        "TPU_TOPOLOGY_WRAP": "false,false,false",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_WORKER_ID": "0",
+    }
+    return [
+        *({"name": key, "value": value} for key, value in fixed.items()),
+        {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
+        {"name": "VBAR_CONTROL_SERVICE_URL", "value": "$(NODE_IP):8353"},
+    ]
+
+
+def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+    kind = serving.kind
+    # Both launchers run in one network: each has a port of its own, and both are ready when the
+    # one that serves is, because the other, asleep, always is.
+    port = HEALTH_PORT + sorted(nodes).index(kind)
+    options = ("--or-sleep", f"--health-port={port}")
+    container = engine_container(pod, files, serving, options)
+    container.update(probes(port))
+    container["name"] += f"-{kind}"
+    if kind == "tpu":  # one port of the pod, whichever container listens on it
+        del container["ports"][0]
+    container["ports"][-1] = health_port(port)
+    container["resources"] = {"requests": _half_of_the_smaller(nodes)}
+    container["securityContext"] = {"privileged": True}
+    kept = {*files.environment, *DRIVER_ENVIRONMENT, "POD_IP", "PYTHONPATH"}
+    container["env"] = [entry for entry in container["env"] if entry["name"] in kept]
+    container["volumeMounts"].append({"mountPath": "/dev/shm", "name": "shared-memory"})  # noqa: S108
+    if kind == "tpu":
+        container["env"] += tpu_environment(nodes["tpu"])
+    else:
+        container["volumeMounts"].append(
+            {"mountPath": "/usr/local/nvidia", "name": "nvidia-driver", "readOnly": True}
+        )
+    return container
+
+
+def _half_of_the_smaller(nodes: dict[str, Hardware]) -> dict[str, str]:
+    cpu = min(int(node.requests["cpu"]) for node in nodes.values())
+    memory = min(int(node.requests["memory"].removesuffix("Gi")) for node in nodes.values())
+    return {"cpu": str(max(1, cpu // 2)), "memory": f"{memory // 2}Gi"}
+
+
+def _alone_on_its_node() -> Manifest:
+    return {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "labelSelector": {"matchLabels": {WHOLE_NODE_LABEL: "true"}},
+                    "namespaceSelector": {},
+                    "topologyKey": "kubernetes.io/hostname",
+                }
+            ]
+        }
+    }
+
+
+def _merged(first: list[Manifest], second: list[Manifest]) -> list[Manifest]:
+    names = {volume["name"] for volume in first}
+    return [*first, *(volume for volume in second if volume["name"] not in names)]

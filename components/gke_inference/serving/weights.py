@@ -1,0 +1,160 @@
+"""Where a model server reads its weights and adapters, and where it keeps compiled programs.
+
+- An engine that can (vLLM on GPU) streams them from the bucket into device memory; no volume.
+- Others read them through GCS FUSE with a file cache in memory and parallel downloads.
+- Adapters are folders of a bucket, so they come through GCS FUSE on both.
+- A claim (Hyperdisk ML) replaces the bucket for the weights.
+- TPU programs are compiled for minutes; a writable FUSE mount keeps them for the next start.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from math import ceil
+
+from gke_inference.base.manifests import Manifest, fingerprint
+from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
+from gke_inference.catalogue.versions import engine_version
+
+BUCKETS = "/mnt/buckets"
+CLAIM = "/mnt/weights"
+XLA_CACHE = "/mnt/xla-cache"
+
+# The file cache also holds tokenizer and configuration, and some slack.
+_CACHE_SHARE = 1.2
+# What an engine on TPU reads the folder of its compiled programs from.
+_CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
+_URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s].*?)/?")
+
+
+@dataclass(frozen=True)
+class BucketPath:
+    """A folder of a bucket."""
+
+    bucket: str
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """The `gs://` form."""
+        return f"gs://{self.bucket}/{self.path}"
+
+    @property
+    def mounted(self) -> str:
+        """Where the folder is when its bucket is mounted."""
+        return f"{BUCKETS}/{self.bucket}/{self.path}"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What a pod needs for its files."""
+
+    source: str
+    """The engine's `--model`."""
+    adapters: dict[str, str]
+    """Adapter name to its folder in the pod."""
+    volumes: list[Manifest]
+    mounts: list[Manifest]
+    environment: dict[str, str]
+    annotations: dict[str, str]
+    cache_folder: str | None = None
+    """Where compiled programs outlive the pod."""
+    is_cached: bool = False
+    """Whether the weights come through a mount with a file cache."""
+    draft: str | None = None
+    """Where the draft model of speculative decoding is, as `source`."""
+
+    def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
+        """Returns the same with one bucket more."""
+        return replace(
+            self,
+            annotations={**self.annotations, **POD_ANNOTATIONS},
+            environment={**self.environment, **environment},
+            mounts=[*self.mounts, mount],
+            volumes=[*self.volumes, volume],
+        )
+
+
+def bucket_path(uri: str, where: str) -> BucketPath:
+    """Returns the parts of `gs://BUCKET/PATH`.
+
+    Raises:
+        ValueError: The text is something else; the message starts with `where`.
+    """
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise ValueError(f"{where}: must be gs://BUCKET/PATH, got {uri!r}")
+    return BucketPath(found[1], found[2])
+
+
+def storage(
+    kind: str,
+    model: str,
+    weights: BucketPath,
+    adapters: dict[str, BucketPath],
+    *,
+    cache_bucket: str | None,
+    claim: str | None,
+    weights_gib: float,
+    is_streamed: bool,
+    draft: BucketPath | None = None,
+    engine: str = "vllm",
+) -> Storage:
+    """Returns volumes, mounts and environment of one engine.
+
+    Raises:
+        ValueError: A TPU server has nowhere to keep what it compiles.
+    """
+    if kind == "tpu" and cache_bucket is None:
+        raise ValueError(
+            "cache_bucket: must be set with a TPU rung, got none: without it every start compiles"
+            " for 10 to 30 minutes"
+        )
+    volumes: list[Manifest] = []
+    mounts: list[Manifest] = []
+    is_mounted = not is_streamed and claim is None
+    read = {entry.bucket for entry in adapters.values()}
+    if is_mounted:
+        read.add(weights.bucket)
+    if draft is not None and not is_streamed:
+        read.add(draft.bucket)
+    for bucket in sorted(read):
+        volumes.append(fuse_volume(f"bucket-{fingerprint(bucket)[:8]}", bucket))
+        mounts.append({"mountPath": f"{BUCKETS}/{bucket}", "name": volumes[-1]["name"]})
+        mounts[-1]["readOnly"] = True
+    if claim is not None:
+        volumes.append(
+            {"name": "weights", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
+        )
+        mounts.append({"mountPath": CLAIM, "name": "weights", "readOnly": True})
+    environment: dict[str, str] = {}
+    cache_folder: str | None = None
+    if kind == "tpu" and cache_bucket is not None:
+        volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
+        mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
+        # Programs of one engine release are useless, and harmful, to another.
+        release = engine_version(f"{engine}_tpu")
+        cache_folder = f"{XLA_CACHE}/{model}/{release}"
+        environment[_CACHE_VARIABLES[engine]] = cache_folder
+    if is_mounted:
+        volumes.append(cache_volume(ceil(weights_gib * _CACHE_SHARE) + 1))
+    return Storage(
+        adapters={name: entry.mounted for name, entry in adapters.items()},
+        annotations=dict(POD_ANNOTATIONS) if _has_bucket(volumes) else {},
+        draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
+        cache_folder=cache_folder,
+        environment=environment,
+        is_cached=is_mounted,
+        mounts=mounts,
+        source=_source(is_mounted, claim, weights),
+        volumes=volumes,
+    )
+
+
+def _source(is_mounted: bool, claim: str | None, weights: BucketPath) -> str:
+    if claim is not None:
+        return CLAIM
+    return weights.mounted if is_mounted else weights.uri
+
+
+def _has_bucket(volumes: list[Manifest]) -> bool:
+    return any("csi" in volume for volume in volumes)

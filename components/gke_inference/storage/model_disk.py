@@ -1,0 +1,176 @@
+"""Weights on Hyperdisk ML, which many nodes read at once."""
+
+import re
+from typing import NotRequired, TypedDict
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_gcp import compute
+
+from gke_inference.base.inputs import name_of, under, user_labels, whole
+
+DRIVER = "pd.csi.storage.gke.io"
+STORAGE_CLASS = "hyperdisk-ml"
+"""Joins volume and claim; no storage class of that name has to exist."""
+ZONE_KEY = "topology.gke.io/zone"
+
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
+
+
+class ModelDiskArgs(TypedDict):
+    """Inputs of `ModelDisk`."""
+
+    claim_name: str
+    """Name of the claim, what a model server's weights volume says."""
+    disk_name: str
+    """Name of the disk, the same in every zone, and of the persistent volume."""
+    namespace: str
+    """Namespace of the claim."""
+    project: str
+    """Project of the disk."""
+    size_gib: int
+    """4 to 65536."""
+    throughput_mib_per_s: int
+    """Read throughput all nodes share, 400 to 1200000; it costs whether it is used or not."""
+    zones: list[str]
+    """Zones of the nodes that read it: one disk each."""
+    filled: NotRequired[bool]
+    """Whether the weights are on the disk. Default: whether there is a `snapshot` or an `image`.
+    While it is false the disk takes one writer, the job that fills it; then say true."""
+    image: NotRequired[pulumi.Input[str]]
+    """Disk image with the weights."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for the disks and their bills."""
+    snapshot: NotRequired[pulumi.Input[str]]
+    """Snapshot with the weights."""
+
+
+class ModelDisk(pulumi.ComponentResource):
+    """One Hyperdisk ML volume per zone behind one read-only claim.
+
+    Pods land in the zones of the disks. Give the cluster's Kubernetes provider in `opts`.
+    """
+
+    claim_name: pulumi.Output[str]
+    """Name of the claim."""
+    disk_name: pulumi.Output[str]
+    """Name of the disks."""
+
+    def __init__(
+        self, name: str, args: ModelDiskArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ModelDisk", name, {}, opts)
+        disk_name = name_of(args, "disk_name", "compute")
+        claim_name = name_of(args, "claim_name", "namespace")
+        namespace = name_of(args, "namespace", "namespace")
+        size_gib = whole(args, "size_gib", 0, least=4, most=65_536)
+        zones = _zones(args)
+        is_filled = _is_filled(args, zones)
+        disks = self._build_disks(name, args, disk_name, size_gib, zones, is_filled)
+        volume = kubernetes.core.v1.PersistentVolume(
+            f"{name}-volume",
+            metadata={"name": disk_name},
+            spec={
+                "access_modes": _modes(is_filled),
+                "capacity": {"storage": f"{size_gib}Gi"},
+                "claim_ref": {"name": claim_name, "namespace": namespace},
+                "csi": {
+                    "driver": DRIVER,
+                    "fs_type": "ext4",
+                    "read_only": is_filled,
+                    "volume_handle": _handle(args["project"], zones, disk_name),
+                },
+                "mount_options": ["read_ahead_kb=4096"],
+                "node_affinity": {"required": {"node_selector_terms": [_in_zones(zones)]}},
+                "persistent_volume_reclaim_policy": "Retain",
+                "storage_class_name": STORAGE_CLASS,
+            },
+            opts=under(self, depends_on=[*disks]),
+        )
+        claim = kubernetes.core.v1.PersistentVolumeClaim(
+            f"{name}-claim",
+            metadata={"name": claim_name, "namespace": namespace},
+            spec={
+                "access_modes": _modes(is_filled),
+                "resources": {"requests": {"storage": f"{size_gib}Gi"}},
+                "storage_class_name": STORAGE_CLASS,
+                "volume_name": disk_name,
+            },
+            opts=under(self, depends_on=[volume]),
+        )
+        self.claim_name = claim.metadata.apply(lambda _: claim_name)
+        self.disk_name = disks[0].name
+        self.register_outputs({"claimName": self.claim_name, "diskName": self.disk_name})
+
+    def _build_disks(
+        self,
+        name: str,
+        args: ModelDiskArgs,
+        disk_name: str,
+        size_gib: int,
+        zones: list[str],
+        is_filled: bool,
+    ) -> list[compute.Disk]:
+        labels = user_labels(args, "storage")
+        if len(zones) > 1:
+            # How GKE finds the disks of one volume: same name, this label, handle "multi-zone".
+            labels["goog-gke-multi-zone"] = "true"
+        throughput = whole(args, "throughput_mib_per_s", 0, least=400, most=1_200_000)
+        return [
+            compute.Disk(
+                f"{name}-{zone}",
+                access_mode="READ_ONLY_MANY" if is_filled else "READ_WRITE_SINGLE",
+                image=args.get("image"),
+                labels=labels,
+                name=disk_name,
+                project=args["project"],
+                provisioned_throughput=throughput,
+                size=size_gib,
+                snapshot=args.get("snapshot"),
+                type="hyperdisk-ml",
+                zone=zone,
+                opts=under(self),
+            )
+            for zone in zones
+        ]
+
+
+def _modes(is_filled: bool) -> list[str]:
+    return ["ReadOnlyMany"] if is_filled else ["ReadWriteOnce"]
+
+
+def _handle(project: str, zones: list[str], disk_name: str) -> str:
+    """Returns what the CSI driver calls the disks."""
+    place = zones[0] if len(zones) == 1 else "multi-zone"
+    return f"projects/{project}/zones/{place}/disks/{disk_name}"
+
+
+def _in_zones(zones: list[str]) -> "kubernetes.core.v1.NodeSelectorTermArgsDict":
+    return {"match_expressions": [{"key": ZONE_KEY, "operator": "In", "values": zones}]}
+
+
+def _zones(args: ModelDiskArgs) -> list[str]:
+    zones = sorted(args["zones"])
+    regions = {zone.rpartition("-")[0] for zone in zones}
+    wrong = [zone for zone in zones if not _ZONE.fullmatch(zone)]
+    if wrong or len(regions) != 1 or len(set(zones)) != len(zones):
+        raise pulumi.InputPropertyError(
+            "zones", f"must be different zones of one region, got {args['zones']!r}"
+        )
+    return zones
+
+
+def _is_filled(args: ModelDiskArgs, zones: list[str]) -> bool:
+    sources = [key for key in ("image", "snapshot") if args.get(key) is not None]
+    if len(sources) > 1:
+        raise pulumi.InputPropertyError("image", "must be left out with 'snapshot', got both")
+    is_filled = args.get("filled", bool(sources))
+    if sources and not is_filled:
+        raise pulumi.InputPropertyError(
+            "filled", f"must be left out with '{sources[0]}', got false"
+        )
+    if not is_filled and len(zones) > 1:
+        raise pulumi.InputPropertyError(
+            "zones", f"must be one zone while the disk is filled, got {len(zones)}"
+        )
+    return is_filled

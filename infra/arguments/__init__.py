@@ -1,0 +1,1 @@
+"""Translates a stack into the arguments of components; nothing else does."""

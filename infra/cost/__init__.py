@@ -1,0 +1,1 @@
+"""What a stack costs by hour, month and unit of work."""

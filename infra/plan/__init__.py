@@ -1,0 +1,1 @@
+"""The stack resolved: capacity, canaries, names and images of what it serves."""

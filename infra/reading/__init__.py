@@ -1,0 +1,1 @@
+"""Stack files: loading, checking, editing, and their schema."""

@@ -1,0 +1,43 @@
+"""The JSON schema of a stack file, for editors: completion, hover text and red lines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from infra.reading.load import KEY, PROJECT, STACKS
+from infra.stack import Platform
+
+SCHEMA_FILE = STACKS / "schema.json"
+
+
+def schema_text() -> str:
+    """Return the schema as the text of `stacks/schema.json`."""
+    return json.dumps(stack_schema(), indent=2, sort_keys=True) + "\n"
+
+
+def stack_schema() -> dict[str, Any]:
+    """Return the schema of a whole stack file; what the engine itself writes there is allowed."""
+    platform = Platform.model_json_schema()
+    definitions: dict[str, Any] = platform.pop("$defs")
+    engine_keys = ("encryptedkey", "encryptionsalt", "environment", "secretsprovider")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {**definitions, "Platform": platform},
+        "title": "A stack of gke-inference",
+        "type": "object",
+        "required": ["config"],
+        "additionalProperties": False,
+        "properties": {
+            **{key: {"description": "Written by Pulumi."} for key in engine_keys},
+            "config": {
+                "type": "object",
+                "required": [f"{PROJECT}:{KEY}"],
+                "properties": {f"{PROJECT}:{KEY}": {"$ref": "#/$defs/Platform"}},
+            },
+        },
+    }
+
+
+def is_current(file: Path = SCHEMA_FILE) -> bool:
+    """Return whether the schema file is what the models say."""
+    return file.exists() and file.read_text(encoding="utf-8") == schema_text()

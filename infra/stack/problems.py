@@ -1,0 +1,224 @@
+"""What is wrong with a stack, in the user's words: the field, the rule and the value.
+
+The validator names types of its own library. Here each of its errors becomes one sentence, and a
+field or a word that is nearly right gets the right one beside it.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from gke_inference.catalogue.engines import retired
+from infra.stack import Platform
+from infra.stack.fields import PATTERN_WORDS
+
+_KEY: Final = "[key]"
+_LONGEST_VALUE: Final = 60
+_TYPE_WORDS: Final = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping of names to values",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "model_type": "a mapping of fields",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: a field, by its path in the stack file, and the rule it breaks."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        """Return `PATH MESSAGE`, a sentence without a full stop."""
+        return f"{self.path} {self.message}" if self.path else self.message
+
+
+class StackError(Exception):
+    """A stack that cannot be used. One line for each problem."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def join(*parts: str | int) -> str:
+    """Return the path of a field: `join("capacity", "a", "rungs", 0)` is `capacity.a.rungs[0]`."""
+    path = ""
+    for part in parts:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{part}" if path else part
+    return path
+
+
+def unread(error: Exception) -> str:
+    """Return why a file cannot be read, without number and path: whoever says it names the file."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    line = " ".join(reason.split())
+    return line[:1].lower() + line[1:]
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
+    near = _near(word.lower(), sorted(known))
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _near(word: str, words: Sequence[str]) -> str | None:
+    longer = [other for other in words if len(word) > 2 and other.startswith(word)]
+    part = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
+    inside = [other for other in words if other in re.split("[-_./]", word)]
+    found = longer or part or inside or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if not found and len(word) > 3:  # a slip in the first part of a long name
+        heads = {other[: len(word) + 1]: other for other in reversed(words)}
+        found = [heads[each] for each in difflib.get_close_matches(word, heads, n=1, cutoff=0.8)]
+    return found[0] if found else None
+
+
+def one_of(value: str, known: Iterable[str]) -> str:
+    """Return the rule for a word of a list, with the value and the nearest word."""
+    words = list(known)
+    return f"must be one of {', '.join(words)}, got {value!r}{suggest(value, words)}"
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Return the problems that the validator found, in the order of the stack."""
+    return [_problem(details) for details in error.errors(include_url=False)]
+
+
+def _problem(details: ErrorDetails) -> Problem:
+    location = [part for part in details["loc"] if part != _KEY]
+    message = _MESSAGES.get(details["type"], _other)(details, location)
+    return Problem(join(*location), message)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as YAML would show it, shortened."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+def _unknown(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    known = _fields(location[:-1])
+    hint = suggest(str(location[-1]), known)
+    return f"is not a field of a stack{hint or '; the fields here are ' + ', '.join(known)}"
+
+
+def _missing(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    meaning = _schema_at(location).get("description", "")
+    sentence = meaning.split(";")[0].rstrip(".")
+    return f"is required: {sentence}" if sentence else "is required"
+
+
+def _type(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    value = details["input"]
+    wanted = _TYPE_WORDS[details["type"]]
+    hint = " (without the quotes)" if isinstance(value, str) and _is_scalar(value, wanted) else ""
+    if wanted == "text" and isinstance(value, int | float):
+        hint = " (write it in quotes)"
+    return f"must be {wanted}, got {_shown(value)}{hint}"
+
+
+def _is_scalar(text: str, wanted: str) -> bool:
+    """Return whether a text would be what is wanted if it had no quotes."""
+    if wanted == _TYPE_WORDS["bool_type"]:
+        return text in {"true", "false"}
+    is_number = wanted in {_TYPE_WORDS["int_type"], _TYPE_WORDS["float_type"]}
+    return is_number and text.removeprefix("-").replace(".", "", 1).isdigit()
+
+
+def _word(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    known = [str(word) for word in _schema_at(location).get("enum", ())]
+    value = str(details["input"])
+    if location[-1] == "engine" and value in retired():
+        return f"must be one of {', '.join(known)}, got {value!r}: {retired()[value]}"
+    return one_of(value, known)
+
+
+def _pattern(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    pattern = str(details.get("ctx", {})["pattern"])
+    wanted = PATTERN_WORDS.get(pattern, f"text that matches {pattern}")
+    return f"must be {wanted}, got {_shown(details['input'])}"
+
+
+def _bound(words: str, name: str) -> Callable[[ErrorDetails, Sequence[str | int]], str]:
+    def message(details: ErrorDetails, location: Sequence[str | int]) -> str:
+        return f"must be {words} {details.get('ctx', {})[name]}, got {_shown(details['input'])}"
+
+    return message
+
+
+def _length(words: str, name: str) -> Callable[[ErrorDetails, Sequence[str | int]], str]:
+    def message(details: ErrorDetails, location: Sequence[str | int]) -> str:
+        limit = details.get("ctx", {})[name]
+        value = details["input"]
+        got = f"{_shown(value)} with {len(value)}" if isinstance(value, str) else f"{len(value)}"
+        unit = "characters" if isinstance(value, str) else "entries"
+        return f"must have {words} {limit} {unit}, got {got}"
+
+    return message
+
+
+def _other(details: ErrorDetails, location: Sequence[str | int]) -> str:
+    return f"is not valid: {details['msg']}, got {_shown(details['input'])}"
+
+
+_MESSAGES: Final[Mapping[str, Callable[[ErrorDetails, Sequence[str | int]], str]]] = {
+    **dict.fromkeys(_TYPE_WORDS, _type),
+    "enum": _word,
+    "extra_forbidden": _unknown,
+    "greater_than": _bound("more than", "gt"),
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than_equal": _bound("at most", "le"),
+    "missing": _missing,
+    "string_pattern_mismatch": _pattern,
+    "string_too_long": _length("at most", "max_length"),
+    "string_too_short": _length("at least", "min_length"),
+    "too_long": _length("at most", "max_length"),
+    "too_short": _length("at least", "min_length"),
+}
+
+
+def _fields(location: Sequence[str | int]) -> list[str]:
+    return list(_schema_at(location).get("properties", {}))
+
+
+def _schema_at(location: Sequence[str | int]) -> dict[str, Any]:
+    """Return the part of the JSON schema that describes a place of the stack, or nothing."""
+    whole = Platform.model_json_schema()
+    here: dict[str, Any] = whole
+    for part in location:
+        here = _resolved(here, whole)
+        here = here.get("items", {}) if isinstance(part, int) else _member(here, part)
+    return _resolved(here, whole)
+
+
+def _member(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the schema of a field, or of the values of a mapping that has any names."""
+    by_pattern: dict[str, Any] = schema.get("patternProperties", {})
+    named: dict[str, Any] | None = schema.get("properties", {}).get(name)
+    any_name: dict[str, Any] | bool = schema.get("additionalProperties", False)
+    others = [*by_pattern.values(), *([any_name] if isinstance(any_name, dict) else [])]
+    return named or (others[0] if others else {})
+
+
+def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference and the non-null branch of an optional field; keep the description."""
+    branches = [branch for branch in schema.get("anyOf", ()) if branch.get("type") != "null"]
+    inner = branches[0] if branches else schema
+    if "$ref" in inner:
+        inner = whole["$defs"][str(inner["$ref"]).rsplit("/", 1)[1]]
+    description = schema.get("description", inner.get("description", ""))
+    return {**inner, "description": description}

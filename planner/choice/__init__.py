@@ -1,0 +1,1 @@
+"""Which accelerators, topologies and replicas serve a load, and at what cost."""

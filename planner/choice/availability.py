@@ -1,0 +1,45 @@
+"""What is known about getting an accelerator in a region: how each way to buy it can fail."""
+
+from functools import cache
+
+from gke_inference.catalogue.accelerators import accelerator, zones_of
+
+_SAID = {
+    "reservation": "there for as long as the reservation; paid whether used or not",
+    "calendar": "there from the reservation's first day to its last; asked for ahead",
+    "on-demand": "at once or not at all",
+    "flex-start": "queues 3 min at best; a node lives 7 days at most; preemptible quota",
+    "spot": "taken back at 30 s notice; keep a floor that is not spot",
+}
+
+
+def obtaining(way: str) -> str:
+    """Return how a way to buy can fail (docs.cloud.google.com, google/skills @1af7775).
+
+    Args:
+        way: one of `accelerators.PROVISIONING`.
+    """
+    return _SAID[way]
+
+
+@cache
+def notes(word: str, region: str, way: str) -> tuple[str, ...]:
+    """Return what is known about getting an accelerator in a region, one way to buy it.
+
+    Args:
+        word: the accelerator, in the user's word.
+        region: where.
+        way: one of `accelerators.PROVISIONING`.
+    """
+    zones = zones_of(word, region)
+    found = [
+        obtaining(way),
+        f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
+        if zones
+        else "zones not listed",
+    ]
+    if word == "nvidia-h100-80gb" and way == "on-demand":
+        found.append("1, 2 and 4 GPUs: spot and flex-start only, by general documentation")
+    if minimum := accelerator(word).gke_minimum:
+        found.append(f"GKE {minimum['standard']} or later")
+    return tuple(found)

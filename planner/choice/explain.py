@@ -1,0 +1,127 @@
+"""The arithmetic of one choice, line by line."""
+
+import numpy as np
+
+from planner.choice.candidates import Candidate
+from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
+from planner.fit.memory import STEP_TOKENS, UTILISATION, device_gib, kv_copies, kv_token_bytes
+from planner.speed.correction import correction
+from planner.speed.roofline_step import Step, step
+from planner.speed.throughput import BATCHES, curves
+
+
+def explain(question: Question, choice: Choice) -> list[str]:
+    """Return the lines, with units, from memory to money."""
+    return [
+        *_memory(question, choice),
+        *_step(question, choice),
+        *_queue(question, choice),
+        *_money(question, choice),
+        *_start(choice),
+    ]
+
+
+def _memory(question: Question, choice: Choice) -> list[str]:
+    one = choice.candidate
+    held = sequences(question, one)
+    return [
+        f"replica: {one.form.label}, {one.form.machine_type}, {one.form.parallelism}, "
+        f"{one.form.bits} bit weights",
+        *_room(one, question.longest),
+        f"left for the KV cache: {one.room.usable:.1f} - {one.room.weights:.1f} - "
+        f"{one.room.reserve:.1f} = {one.room.left:.1f} GiB a device, {held:.0f} sequences a copy",
+    ]
+
+
+def _room(one: Candidate, context: int) -> list[str]:
+    form, shape = one.form, one.shape
+    devices = form.devices * form.stages
+    copies = kv_copies(shape, form.devices)
+    window = shape.window
+    return [
+        f"memory of a device: {device_gib(form.word):g} GiB x {UTILISATION:.0%} = "
+        f"{one.room.usable:.1f} GiB",
+        f"weights: {shape.parameters_billion:g} billion x {shape.bits} bit / 8 / {devices} "
+        f"devices = {one.room.weights:.1f} GiB",
+        f"runtime and activations of {STEP_TOKENS} tokens x {shape.hidden}: "
+        f"{one.room.reserve:.1f} GiB",
+        f"KV cache of a token: {kv_token_bytes(shape, one.kv_bits)} B over {shape.layers} layers"
+        + (f", {copies:g} times" if copies > 1 else "")
+        + (f"; {window[1]} layers keep {window[0]} tokens at most" if window else ""),
+        f"KV cache of {context} tokens: {one.room.context:.2f} GiB a device",
+    ]
+
+
+def _step(question: Question, choice: Choice) -> list[str]:
+    work = work_of(question, choice.candidate)
+    batch = np.array([max(1.0, choice.batch)])
+    made: Step = step(work, batch)
+    wanted = traits_of(question, [choice.candidate])
+    wanted.numbers[:, 0] = np.log(batch)
+    factor = float(np.exp(correction().mean(wanted)[0]))
+
+    def ms(value: np.ndarray) -> str:
+        return f"{float(value[0]) * 1e3:.2f} ms"
+
+    return [
+        f"batch of a copy at this rate: {choice.batch:.1f} sequences",
+        f"step that only decodes: max(computing, reading {ms(made.memory)}) + collectives "
+        f"{ms(made.links)} + fixed {ms(work.overhead)} = {ms(made.decode)}",
+        f"step that computes {float(made.chunk[0]):.0f} prompt tokens beside: computing "
+        f"{ms(made.compute)}, in all {ms(made.with_prompt)}; {float(made.part[0]):.0%} of steps",
+        f"mean step by the roofline: {ms(made.seconds)}",
+        f"correction from published points: x {factor:.2f}; four in five such estimates are "
+        f"within a factor of {choice.spread:.2f}",
+    ]
+
+
+def _queue(question: Question, choice: Choice) -> list[str]:
+    one = choice.candidate
+    lines = curves(
+        work_of(question, one),
+        correction(),
+        traits_of(question, [one]),
+        np.array([sequences(question, one)]),
+    )
+    kept = (
+        (lines.ttft95[0] <= question.ttft_p95_ms / 1e3)
+        & (lines.step95[0] <= question.tpot_p95_ms / 1e3)
+        & (lines.fits[0] > 0)
+    )
+    copies = one.form.copies
+    if not kept.any():
+        return ["no batch keeps the promise on this hardware"]
+    rates = np.where(kept, lines.rate[0], 0.0)
+    best = int(np.argmax(rates))
+    return [
+        f"largest batch that keeps {question.ttft_p95_ms:g} ms to the first token and "
+        f"{question.tpot_p95_ms:g} ms between tokens (95th percentiles): {BATCHES[best]:.0f}",
+        f"a copy then serves {float(rates[best]):.2f} requests/s, a replica of {copies} "
+        f"{float(rates[best]) * copies:.2f}",
+        f"replicas: {question.rate:g} / ({float(rates[best]) * copies:.2f} x "
+        f"{question.utilisation:.0%}) = {choice.replicas}, at the slow end {choice.replicas_high}",
+        f"at {question.rate:g} requests/s: first token {choice.ttft_p95_ms.value:.0f} ms, between "
+        f"tokens {choice.tpot_p95_ms.value:.1f} ms, {choice.utilisation:.0%} used",
+    ]
+
+
+def _money(question: Question, choice: Choice) -> list[str]:
+    if choice.price is None or choice.usd_per_hour is None or choice.usd_per_million is None:
+        return [f"price: none is published for {choice.provisioning} in {choice.region}"]
+    each, bound = choice.price, "at least " if choice.price.is_lower_bound else ""
+    tokens = question.rate * question.made * 3600 / 1e6
+    return [
+        f"price of a replica, {choice.provisioning} in {choice.region}: {bound}"
+        f"${each.usd_per_hour:.2f}/h ({each.source}, {each.date}, {each.confidence})",
+        f"cost: {choice.replicas} x ${each.usd_per_hour:.2f} = ${choice.usd_per_hour.value:.2f}/h; "
+        f"/ {tokens:.2f} million tokens of answers an hour = ${choice.usd_per_million.value:.2f} "
+        f"a million",
+    ]
+
+
+def _start(choice: Choice) -> list[str]:
+    stages = ", ".join(f"{stage.name} {stage.seconds:.0f} s" for stage in choice.start.stages)
+    return [
+        f"cold start: {stages} = {choice.start.seconds:.0f} s "
+        f"({choice.start.low:.0f} to {choice.start.high:.0f})"
+    ]

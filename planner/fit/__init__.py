@@ -1,0 +1,1 @@
+"""Models, chips and memory: what fits where."""

@@ -1,0 +1,185 @@
+"""Architectures of models: what is published of each, from data/models.yaml or a `config.json`."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from planner.fit.parameters import counted, head_size, number
+from planner.fit.tables import table
+
+KINDS = ("dense", "moe", "embedding", "diffusion")
+_BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One model as its publisher describes it."""
+
+    name: str
+    kind: str
+    """One of `KINDS`."""
+    parameters_billion: float
+    """Everything that is loaded, vision tower and tables included."""
+    source: str
+    active_billion: float = 0.0
+    """Parameters one token passes through; 0: all."""
+    layers: int = 0
+    """Layers that keep a KV cache; of a diffusion model, blocks."""
+    hidden: int = 0
+    ffn: int = 0
+    """Inner width of a feed-forward layer, of one expert in a mixture."""
+    heads: int = 0
+    kv_heads: int = 0
+    head_dim: int = 0
+    vocab: int = 0
+    context: int = 0
+    """Longest sequence, in tokens."""
+    bits: int = 16
+    """Bits of a weight of the published checkpoint."""
+    experts: int = 0
+    active_experts: int = 0
+    vision: float = 0.0
+    """Parameters of the vision tower, in billions, part of all."""
+    window: tuple[int, ...] = ()
+    """Tokens, layers: so many layers attend to so many tokens at most."""
+    mla: tuple[int, ...] = ()
+    """Latent rank, rotary size: what multi-head latent attention keeps of a token in a layer."""
+    looked_up_billion: float = 0.0
+    """Parameters of tables of which a token reads one row."""
+    denoiser_billion: float = 0.0
+    """Diffusion: parameters that every step passes through."""
+    steps: int = 0
+    """Diffusion: steps of an image by default."""
+    narrow_encoder_billion: float = 0.0
+    """Diffusion: parameters of the text encoder that the server of pictures keeps in 8 bits."""
+    passes: int = 1
+    """Diffusion: passes of a step, 2 with guidance."""
+    latent_tokens: int = 0
+    """Diffusion transformer: tokens of a 1024x1024 image and its text."""
+    flops_per_step: float = 0.0
+    """Diffusion: operations of one pass of a 1024x1024 image where published."""
+
+    @property
+    def is_vision(self) -> bool:
+        """Whether it looks at images."""
+        return self.vision > 0
+
+
+def known() -> tuple[Architecture, ...]:
+    """Return every model of the table, in its order."""
+    return tuple(entry for _, entry in _entries())
+
+
+def find(name: str) -> Architecture | None:
+    """Return the architecture that a model's name or path stands for, or None.
+
+    Args:
+        name: such as `meta-llama/Llama-3.1-8B-Instruct`, `gs://bucket/qwen3-32b` or a path.
+    """
+    lowered = name.rstrip("/").lower()
+    return next((entry for pattern, entry in _entries() if pattern.search(lowered)), None)
+
+
+def find_model(weights: str, name: str) -> Architecture | None:
+    """Return the architecture of a stack's model: by its files' name, or else by its own.
+
+    Args:
+        weights: path of its files, or their `gs://` address, whose bucket is not looked at.
+        name: what the stack calls it.
+    """
+    path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
+    return find(path) or find(name)
+
+
+@cache
+def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
+    found: list[tuple[re.Pattern[str], Architecture]] = []
+    for name, body in table("models")["models"].items():
+        fields: dict[str, Any] = dict(body)
+        pattern = re.compile(str(fields.pop("match")))
+        for pair in ("window", "mla"):
+            fields[pair] = tuple(fields.get(pair, ()))
+        found.append((pattern, Architecture(name=name, **fields)))
+    return tuple(found)
+
+
+def of_config(file: Path, parameters_billion: float | None = None) -> Architecture:
+    """Return the architecture that a Hugging Face `config.json` describes.
+
+    The parameters are reckoned from the sizes where the caller does not say them.
+
+    Raises:
+        ValueError: the file cannot be read, or lacks a size.
+    """
+    config = _config(file)
+    text: dict[str, Any] = config.get("text_config", config)
+    try:
+        heads = int(text["num_attention_heads"])
+        hidden, layers = int(text["hidden_size"]), int(text["num_hidden_layers"])
+        experts = number(text, "num_local_experts", "n_routed_experts", "num_experts")
+        found = counted(text)
+        total = round(parameters_billion or found.total, 3)
+        return Architecture(
+            name=file.parent.name or "model",
+            kind="moe" if experts > 1 else "dense",
+            parameters_billion=total,
+            active_billion=round(total * found.active / found.total, 3) if experts > 1 else 0.0,
+            source=str(file),
+            layers=layers,
+            hidden=hidden,
+            ffn=number(text, *(("moe_intermediate_size",) if experts else ()), "intermediate_size"),
+            heads=heads,
+            kv_heads=int(text.get("num_key_value_heads") or heads),
+            head_dim=head_size(text),
+            vocab=int(text["vocab_size"]),
+            context=int(text["max_position_embeddings"]),
+            bits=_bits(config, text),
+            experts=experts,
+            active_experts=number(text, "num_experts_per_tok"),
+            window=_window(text, layers),
+            mla=_mla(text),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file}: must have the sizes of a language model: {error}") from None
+
+
+def _config(file: Path) -> dict[str, Any]:
+    try:
+        found: Any = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be read: {(error.strerror or '').lower()}") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: must be a model's config.json: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{file}: must be a model's config.json, which is an object")
+    return cast(dict[str, Any], found)
+
+
+def _bits(config: Mapping[str, Any], text: Mapping[str, Any]) -> int:
+    quantized: Mapping[str, Any] = config.get("quantization_config") or {}
+    method = str(quantized.get("quant_method", ""))
+    if quantized:
+        return 8 if "fp8" in method else int(quantized.get("bits", 4))
+    kind = str(text.get("torch_dtype") or text.get("dtype") or config.get("torch_dtype") or "")
+    return _BYTES_OF_TYPE.get(kind, 16)
+
+
+def _window(text: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+    window = text.get("sliding_window")
+    if not window or text.get("use_sliding_window") is False:
+        return ()
+    kinds: list[str] = text.get("layer_types") or []
+    if kinds:
+        return (int(window), sum(kind.startswith("sliding") for kind in kinds))
+    every = int(text.get("sliding_window_pattern") or 0)
+    return (int(window), layers - layers // every if every else layers)
+
+
+def _mla(text: Mapping[str, Any]) -> tuple[int, ...]:
+    if not text.get("kv_lora_rank"):
+        return ()
+    return (int(text["kv_lora_rank"]), int(text.get("qk_rope_head_dim", 64)))

@@ -1,0 +1,314 @@
+"""Whether an engine can start a model on some devices: the one arithmetic of accelerator memory.
+
+Everything is in GiB of one device, which is what an engine sees: a chip, or half of a TPU7x. vLLM
+takes its share of a device, loads the weights, runs its largest step once, and gives what is left
+to the KV cache; it refuses to start where that cannot hold one request of the longest length
+(`check_enough_kv_cache_memory`). The reader of a stack, the component of a model server, preflight,
+the planner and the invariants all ask here.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from gke_inference.catalogue.accelerators import accelerator
+from planner.fit.architectures import find_model
+from planner.fit.chips import RUNTIME_MEMORY_GB
+from planner.fit.shapes import ModelShape, shape
+
+GIB = 2**30
+
+SHARE_BESIDE = 0.15
+"""Room beside the weights, as a share of them, at the very least: adapters, and KV cache for more
+than one request. All that is asked for where a model's layers are not known."""
+
+UTILISATION = 0.9
+"""Share of accelerator memory the engine may take, vLLM's own default."""
+
+STEP_TOKENS = 8192
+"""Most tokens of a step, as vLLM's `--max-num-batched-tokens` on large accelerators."""
+
+_LIVE_TENSORS = 8
+"""Tensors of the hidden size, 16 bits, that a step keeps for each of its tokens. Assumed."""
+
+
+class Shaped(Protocol):
+    """What `check_fit` asks of a rung; `gke_inference.catalogue.rungs.Rung` has it."""
+
+    @property
+    def accelerator(self) -> str:
+        """In the user's word."""
+        ...
+
+    @property
+    def chips(self) -> int:
+        """Chips of all hosts together."""
+        ...
+
+    @property
+    def devices(self) -> int:
+        """Devices the engine sees over all hosts."""
+        ...
+
+    @property
+    def hosts(self) -> int:
+        """Nodes of one replica."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """`tpu` or `gpu`."""
+        ...
+
+    @property
+    def topology(self) -> str | None:
+        """Of a TPU slice."""
+        ...
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model as an engine loads it."""
+
+    parameters_billion: float
+    bits: float
+    """Of a parameter as it is served."""
+    context: int = 0
+    """Longest request, in tokens."""
+    shape: ModelShape | None = None
+    """Its layers; None where they are not known."""
+    kv_bits: float = 16
+    """Of a number in the KV cache."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Memory of one device, in GiB."""
+
+    usable: float
+    """The part that the engine may take."""
+    weights: float
+    reserve: float
+    """Runtime, graphs and activations; 0 where the model's layers are not known."""
+    context: float
+    """KV cache of one request of the longest length."""
+    tokens: int
+    """That the KV cache holds, in requests of the longest length."""
+    indivisible: str | None = None
+    """Why the devices cannot share the model's heads."""
+
+    @property
+    def beside(self) -> float:
+        """What has to be left beside the weights."""
+        return max(SHARE_BESIDE * self.weights, self.reserve + self.context)
+
+    @property
+    def needed(self) -> float:
+        """Weights, and what is beside them."""
+        return self.weights + self.beside
+
+    @property
+    def left(self) -> float:
+        """What is left for the KV cache."""
+        return self.usable - self.weights - self.reserve
+
+    @property
+    def problem(self) -> str | None:
+        """Why the engine would not start, or None."""
+        if self.indivisible is not None:
+            return self.indivisible
+        if self.needed <= self.usable:
+            return None
+        return (
+            f"needs {self.needed:.1f} GiB on each device ({self.parts}), has {self.usable:.1f} GiB"
+        )
+
+    @property
+    def parts(self) -> str:
+        """What is needed, part by part."""
+        if self.reserve + self.context > SHARE_BESIDE * self.weights:
+            return (
+                f"{self.weights:.1f} GiB of weights, {self.reserve:.1f} of runtime and "
+                f"activations, {self.context:.1f} for one request"
+            )
+        return f"{self.weights:.1f} GiB of weights and {SHARE_BESIDE:.0%} beside them"
+
+    def __str__(self) -> str:
+        sign = "<=" if self.needed <= self.usable else ">"
+        return f"{self.parts} {sign} {self.usable:.1f} GiB a device"
+
+
+def weights_gib(parameters_billion: float, bits: float) -> float:
+    """Returns the size of a model's weights.
+
+    Args:
+        parameters_billion: All parameters, of a mixture of experts too.
+        bits: Per parameter: 16 for bf16, 8 for fp8 or int8, 4.25 for mxfp4.
+
+    Raises:
+        ValueError: One of them is not positive.
+    """
+    if parameters_billion <= 0 or bits <= 0:
+        raise ValueError(
+            f"parameters and bits must be positive, got {parameters_billion} billion and {bits}"
+        )
+    return parameters_billion * 1e9 * bits / 8 / GIB
+
+
+def kv_token_bytes(kept: ModelShape, bits: float = 16) -> int:
+    """Returns the bytes one token takes in the KV cache: a key and a value per layer and head.
+
+    Latent attention is one head of half its vector (`planner.fit.shapes.shape`). Layers with a window
+    count like the others: see `kv_cache_gib`.
+    """
+    return int(2 * kept.layers * kept.kv_heads * kept.head_dim * bits / 8)
+
+
+def kv_copies(kept: ModelShape, tensor: float) -> float:
+    """Returns how often each KV head is there: a head is not split over devices."""
+    each = max(1.0, tensor)
+    return math.ceil(kept.kv_heads / each) * each / kept.kv_heads
+
+
+def kv_cache_gib(
+    tokens: float, kept: ModelShape, *, tensor: int = 1, stages: int = 1, bits: float = 16
+) -> float:
+    """Returns the KV cache of one sequence on one device.
+
+    Args:
+        tokens: Of the sequence; layers with a window keep no more than it.
+        kept: The model.
+        tensor: Devices that share the heads.
+        stages: Pipeline stages that share the layers.
+        bits: Of a number in the cache.
+    """
+    window, windowed = kept.window or (0, 0)
+    share = min(1.0, windowed / kept.layers)
+    counted = (1 - share) * tokens + share * min(tokens, window)
+    on_device = kv_copies(kept, tensor) / tensor / stages
+    return counted * kv_token_bytes(kept, bits) * on_device / GIB
+
+
+def device_gib(word: str) -> float:
+    """Returns the memory that a program may have on one device of an accelerator."""
+    chip = accelerator(word)
+    return chip.program_gib / chip.devices_per_chip
+
+
+def reserve_gib(word: str, kept: ModelShape) -> float:
+    """Returns what runtime, graphs and activations take of one device."""
+    chip = accelerator(word)
+    runtime = RUNTIME_MEMORY_GB[chip.kind] / chip.devices_per_chip
+    return (runtime * 1e9 + STEP_TOKENS * kept.hidden * 2 * _LIVE_TENSORS) / GIB
+
+
+def room(
+    model: Loaded, word: str, *, tensor: int, stages: int = 1, share: float = UTILISATION
+) -> Room:
+    """Returns the memory of one device of a replica.
+
+    Args:
+        model: What is loaded.
+        word: Accelerator, in the user's word.
+        tensor: Devices that one stage of a copy is split over.
+        stages: Pipeline stages.
+        share: Of the device that the engine takes.
+    """
+    usable = device_gib(word) * share
+    weights = weights_gib(model.parameters_billion, model.bits) / (tensor * stages)
+    if model.shape is None:
+        return Room(usable, weights, 0.0, 0.0, 0)
+    kept = model.shape
+    reserve = reserve_gib(word, kept)
+    one = kv_cache_gib(model.context, kept, tensor=tensor, stages=stages, bits=model.kv_bits)
+    left = usable - weights - reserve
+    tokens = int(left / one * model.context) if one and left > 0 else 0
+    why = indivisible(kept, tensor, accelerator(word).kind)
+    return Room(usable, weights, reserve, one, tokens, why)
+
+
+def indivisible(kept: ModelShape, tensor: int, kind: str) -> str | None:
+    """Returns why devices cannot share a model's heads evenly, or None.
+
+    vLLM takes whole heads a device, and copies KV heads where devices outnumber them; on TPU heads
+    of the KV cache are padded (tpu-inference).
+    """
+    if kept.heads % tensor:
+        return f"has {kept.heads} attention heads, which {tensor} devices cannot share evenly"
+    if kind == "gpu" and kept.kv_heads % tensor and tensor % kept.kv_heads:
+        return f"has {kept.kv_heads} KV heads, which {tensor} devices cannot share evenly"
+    return None
+
+
+def split(rung: Shaped, tensor_parallel: int | None = None) -> tuple[int, int]:
+    """Returns the devices of a pipeline stage, and the stages, of one copy of a model.
+
+    Args:
+        rung: Where it runs; each GPU host is a stage.
+        tensor_parallel: Devices of a stage; None: all of it.
+    """
+    stages = 1 if rung.kind == "tpu" else rung.hosts
+    return tensor_parallel or rung.devices // stages, stages
+
+
+def loaded(
+    weights: str,
+    name: str,
+    *,
+    parameters_billion: float,
+    bits: float,
+    context: int,
+    kv_cache_dtype: str | None = None,
+) -> Loaded:
+    """Returns a model of a stack as an engine loads it; its layers by its files' name or its own.
+
+    Args:
+        weights: Path or `gs://` address of its files.
+        name: What the stack calls it.
+        parameters_billion: As the stack says.
+        bits: As the stack says.
+        context: Longest request, in tokens.
+        kv_cache_dtype: Number format of the KV cache; None: the model's.
+    """
+    known = find_model(weights, name)
+    kept = shape(known) if known is not None and known.kind != "diffusion" else None
+    kv_bits = 8 if "fp8" in (kv_cache_dtype or "") else 16
+    return Loaded(parameters_billion, bits, context, kept, kv_bits)
+
+
+def check_fit(rung: Shaped, model: Loaded, tensor_parallel: int | None = None) -> str | None:
+    """Returns why an engine cannot start a model on a rung, or `None` when it can.
+
+    Args:
+        rung: The rung.
+        model: What is loaded.
+        tensor_parallel: Devices of one copy; None: all of a replica.
+    """
+    tensor, stages = split(rung, tensor_parallel)
+    found = room(model, rung.accelerator, tensor=tensor, stages=stages)
+    if found.problem is None or found.indivisible is not None:
+        return found.problem
+    each = device_gib(rung.accelerator)
+    reason = (
+        f"needs {found.needed:.1f} GiB on each of {tensor * stages} devices ({found.parts}), "
+        f"{rung.accelerator} {rung.topology or f'x{rung.chips}'} has {found.usable:.1f} GiB "
+        f"({UTILISATION:.0%} of {each:g})"
+    )
+    larger = None if tensor_parallel else _smallest_shape(rung.accelerator, model)
+    return f"{reason}; {larger} would hold it" if larger else reason
+
+
+def _smallest_shape(word: str, model: Loaded) -> str | None:
+    """Returns the smallest shape of the same chip that holds a model, on one host of GPUs."""
+    chip = accelerator(word)
+    shapes = (
+        {entry.topology: entry.chips for entry in chip.slices}
+        if chip.kind == "tpu"
+        else {f"count {entry.chips}": entry.chips for entry in chip.machines}
+    )
+    enough = [
+        (chips, name)
+        for name, chips in shapes.items()
+        if room(model, word, tensor=chips * chip.devices_per_chip).problem is None
+    ]
+    return min(enough)[1] if enough else None

@@ -1,0 +1,160 @@
+"""Sizes of models: what a step reads and computes, and what a token of KV cache takes.
+
+Architectures of well-known models are in data/models.yaml; of others, the size is read from the
+name and the shape is estimated from the size.
+"""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planner.fit.architectures import Architecture, find
+
+_SIZE = re.compile(r"(?<![\d.a-z])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
+_ACTIVE = re.compile(r"(?<![a-z])a(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
+_EMBEDDING = re.compile(r"embed|(?<![a-z])bge|(?<![a-z])gte|(?<![a-z])e5-|minilm", re.IGNORECASE)
+_BITS = (
+    (re.compile(r"fp4|int4|w4a|awq|gptq|4bit|q4", re.IGNORECASE), 4),
+    (re.compile(r"fp8|int8|w8a|8bit|q8", re.IGNORECASE), 8),
+)
+_QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """A transformer, as far as its cost goes."""
+
+    parameters_billion: float
+    active_billion: float
+    """Parameters that one token passes through: fewer than all in a mixture of experts."""
+    layers: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    """Longest sequence the model was made for, in tokens."""
+    bits: int = 16
+    """Bits of a weight."""
+    embedding: bool = False
+    """Whether it answers with vectors instead of text."""
+    width: int = 0
+    """Size of the hidden state; 0: four times the KV heads' width, as in dense models."""
+    query_width: int = 0
+    """Width of all query heads of a layer together, as attention computes; 0: as `width`."""
+    looked_up_billion: float = 0.0
+    """Parameters of tables that a token takes a row of and nobody reads whole."""
+    heads: int = 0
+    """Attention heads; 0: not known."""
+    window: tuple[int, ...] = ()
+    """Tokens, layers: so many layers attend to so many tokens at most."""
+
+    @property
+    def weights_gb(self) -> float:
+        """Size of the weights, in 10^9 bytes."""
+        return self.parameters_billion * self.bits / 8
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether a token passes through part of the parameters only."""
+        return self.active_billion < self.parameters_billion - self.looked_up_billion
+
+    @property
+    def hidden(self) -> int:
+        """Size of the hidden state."""
+        return self.width or self.kv_heads * self.head_dim * 4
+
+
+def shape(model: Architecture) -> ModelShape:
+    """Return the shape of an architecture at the precision of its checkpoint.
+
+    Latent attention is an attention of one KV head: a token keeps rank and rotary size, once.
+
+    Raises:
+        ValueError: it makes no tokens.
+    """
+    if model.kind == "diffusion":
+        raise ValueError(f"must be a model of text, got {model.name}, which makes images")
+    kv_heads, head_dim = model.kv_heads, model.head_dim
+    queries = model.heads * model.head_dim
+    if model.mla:
+        rank, rotary = model.mla
+        kv_heads, head_dim = 1, (rank + rotary) // 2
+        queries = model.heads * (2 * rank + rotary) // 2
+    return ModelShape(
+        parameters_billion=model.parameters_billion,
+        active_billion=model.active_billion or model.parameters_billion,
+        layers=model.layers,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        context=model.context,
+        bits=model.bits,
+        embedding=model.kind == "embedding",
+        width=model.hidden,
+        query_width=queries,
+        looked_up_billion=model.looked_up_billion,
+        heads=model.heads,
+        window=model.window,
+    )
+
+
+def shape_of(model: str, quantization: str | None = None) -> ModelShape:
+    """Return the shape of a model by its name or path.
+
+    Args:
+        model: such as `meta-llama/Llama-3.1-8B-Instruct`, `gs://bucket/qwen3-32b` or a path.
+        quantization: vLLM's `--quantization`, where given.
+
+    Raises:
+        ValueError: the name says nothing of the size.
+    """
+    name = model.rstrip("/")
+    known = find(name)
+    made = _estimate(name) if known is None else shape(known)
+    bits = _QUANTIZED_BITS.get(quantization or "", 0)
+    for pattern, found in _BITS:
+        if not bits and pattern.search(name):
+            bits = found
+    return replace(made, bits=bits or made.bits, embedding=_EMBEDDING.search(name) is not None)
+
+
+def _estimate(name: str) -> ModelShape:
+    sizes = [
+        float(number) * (1.0 if unit in "bB" else 1e-3)
+        for number, unit in _SIZE.findall(name.rsplit("/", 1)[-1])
+    ] or [float(number) * (1.0 if unit in "bB" else 1e-3) for number, unit in _SIZE.findall(name)]
+    if not sizes:
+        if _EMBEDDING.search(name):
+            sizes = [0.3]
+        else:
+            raise ValueError(f"the size of a model must stand in its name, got {name!r}")
+    size = sizes[-1]
+    active = _ACTIVE.search(name)
+    # depth and width of published dense models grow with the cube root of their size
+    layers = max(6, round(16 * size ** (1 / 3)))
+    return ModelShape(
+        parameters_billion=size,
+        active_billion=float(active.group(1)) if active else size,
+        layers=layers,
+        kv_heads=8,
+        head_dim=128 if size >= 3 else 64,
+        context=32_768,
+    )
+
+
+def shape_in(directory: Path, model: str, quantization: str | None = None) -> ModelShape | None:
+    """Return the shape that a model folder's own `config.json` gives, or None where there is none.
+
+    The size still comes from the name: the file does not say it.
+    """
+    try:
+        config = json.loads((directory / "config.json").read_text())
+        heads = int(config["num_attention_heads"])
+        return replace(
+            shape_of(model, quantization),
+            layers=int(config["num_hidden_layers"]),
+            kv_heads=int(config.get("num_key_value_heads", heads)),
+            head_dim=int(config.get("head_dim", int(config["hidden_size"]) // heads)),
+            context=int(config["max_position_embeddings"]),
+        )
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,1 @@
+"""Cost per million tokens and per image."""

@@ -1,0 +1,129 @@
+"""How fast prompts are computed by themselves: of embeddings, and for replicas that only answer.
+
+Prompts are computed in steps of some prompts each, one step after another: what arrives waits as in
+a queue with one server and fixed times (M/D/1), at the share of the most that replicas are taken to
+do. Answers without their prompts are the planner's own arithmetic, with the prompts cached. No
+published figure of either is among those that the planner learns from: far from them it falls back
+to its roofline, and its intervals are wide.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gke_inference.catalogue.rungs import Rung
+from planner.choice.candidates import Candidate
+from planner.choice.plan import Estimate, Question, traits_of, work_of
+from planner.fit.memory import STEP_TOKENS
+from planner.speed.correction import Z80, Traits, correction
+from planner.speed.roofline_step import step
+from planner.unit_cost.unit_cost import (
+    MILLION_INPUT,
+    MILLION_TOKENS,
+    NO_LIMIT_MS,
+    Asked,
+    Speed,
+    Traffic,
+    candidate_of,
+    promise,
+    question_of,
+    requests_of,
+    speed_of,
+)
+
+
+def embed_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
+    """Return the tokens of prompts a second that a replica on a rung embeds at most.
+
+    Nothing of a prompt is taken to be cached, and the table of words is looked up, not computed.
+    """
+    if traffic.given > asked.context:
+        return Speed(MILLION_INPUT, None, _too_long(asked, traffic.given))
+    given = max(1, min(traffic.given, asked.context - 1))  # the planner counts a token of an answer
+    question = question_of(asked, replace(traffic, given=given, made=1, prefix_share=0.0))
+    one = candidate_of(asked, rung)
+    table = asked.architecture.vocab * asked.architecture.hidden / 1e9
+    computed = replace(  # taken out of both, or the rest would look like a mixture of experts
+        one.shape,
+        active_billion=max(one.shape.active_billion - table, 0.0),
+        parameters_billion=one.shape.parameters_billion - table,
+    )
+    one = replace(one, shape=computed)
+    said = f"{traffic.given} tokens in"
+    question = replace(question, tpot_p95_ms=NO_LIMIT_MS)
+    return _speed(MILLION_INPUT, traffic.given, said, asked, question, one)
+
+
+def prefill_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
+    """Return for how many tokens of answers a second a replica computes the prompts at most."""
+    try:
+        question = question_of(asked, traffic)
+    except ValueError as error:
+        return Speed(MILLION_TOKENS, None, str(error))
+    question = replace(question, made=1, tpot_p95_ms=NO_LIMIT_MS)
+    said = f"{requests_of(traffic)}; prompts only"
+    return _speed(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
+
+
+def decode_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
+    """Return the tokens of answers a second of a replica that gets its prompts computed."""
+    try:
+        question = question_of(asked, traffic)
+    except ValueError as error:
+        return Speed(MILLION_TOKENS, None, str(error))
+    cached = 1 - 1 / traffic.given  # it computes the last token of a prompt itself
+    question = replace(question, prefix_share=cached, ttft_p95_ms=NO_LIMIT_MS)
+    said = f"{requests_of(traffic)}; answers only"
+    return speed_of(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
+
+
+def _speed(
+    unit: str, each: float, said: str, asked: Asked, question: Question, one: Candidate
+) -> Speed:
+    """Return what a replica computes of prompts at most; arguments are those of `speed_of`."""
+    if (problem := one.room.problem) is not None:
+        return Speed(unit, None, f"it {problem}")
+    found = _prompts(question, one)
+    keeps = found.waits95 * 1e3 <= question.ttft_p95_ms
+    most = found.rate * one.form.copies * each
+    basis = f"{said}; {promise(asked, question)}{'' if keeps else '; no step keeps it'})"
+    return Speed(unit, Estimate(most, most / found.spread, most * found.spread), basis, keeps)
+
+
+@dataclass(frozen=True)
+class _Prompts:
+    """How one copy of a model computes prompts."""
+
+    rate: float
+    """Prompts a second, one step after another."""
+    waits95: float
+    """Seconds until a prompt is computed, 95th percentile, at the utilisation of the question."""
+    spread: float
+    """Factor up and down that should hold 80 % of such estimates."""
+
+
+def _prompts(question: Question, one: Candidate) -> _Prompts:
+    """Return the fastest steps that keep the promise, or the quickest where none does."""
+    load = work_of(question, one)
+    given = float(load.given[0])
+    most = max(1.0, STEP_TOKENS / (1 + given))
+    counts = np.unique(np.minimum(2.0 ** np.arange(0, math.log2(most) + 1), most))
+    found = step(load, counts)
+    wanted = traits_of(question, [one])
+    factor = np.exp(correction().mean(wanted, counts)[0])
+    seconds = found.with_prompt * factor
+    rates = found.chunk / given / seconds
+    busy = min(question.utilisation, 0.98)
+    service = seconds * np.maximum(1.0, given / found.chunk)
+    waits = service * (1 + max(0.0, math.log(busy / 0.05)) / (2 * (1 - busy)))
+    keeps = waits * 1e3 <= question.ttft_p95_ms
+    best = int(np.argmax(np.where(keeps, rates, 0.0)) if keeps.any() else np.argmin(waits))
+    numbers = wanted.numbers.copy()
+    numbers[:, 0] = math.log(counts[best])
+    deviation = float(correction().deviation(Traits(numbers, wanted.names))[0])
+    return _Prompts(float(rates[best]), float(waits[best]), math.exp(Z80 * deviation))
+
+
+def _too_long(asked: Asked, given: int) -> str:
+    return f"input: must be at most the {asked.context} tokens of its context, got {given}"

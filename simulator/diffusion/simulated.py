@@ -1,0 +1,93 @@
+"""A pipeline that draws placeholders in the time that an accelerator would take.
+
+The picture is a function of prompt, seed and adapter, so one seed is one picture here, too; the
+prompt is written on it. Times are `planner.unit_cost.image_speed`'s, on the twin's clock.
+"""
+
+import hashlib
+import io
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image, ImageDraw
+
+from planner.unit_cost.image_speed import StageSeconds, stage_seconds
+from workloads.diffusion.config import Settings
+from workloads.diffusion.work import Batch, Stopwatch
+
+_PREFIX = "GKE_INFERENCE_SIM_"
+_MARGIN, _LINE = 16, 40
+
+
+def load(settings: Settings, say: Callable[[str], None]) -> "Simulated":
+    """Return the pipeline; nothing is read."""
+    say("simulated: no weights are read")
+    accelerator = os.environ.get(f"{_PREFIX}ACCELERATOR", "")
+    return Simulated(settings, accelerator, float(os.environ.get(f"{_PREFIX}SPEED", "1")))
+
+
+class Simulated:
+    """One simulated chip.
+
+    Args:
+        settings: of the server.
+        accelerator: GKE's label of the node.
+        speed: how much faster than Google's the twin's clock runs.
+    """
+
+    def __init__(self, settings: Settings, accelerator: str, speed: float) -> None:
+        self._settings = settings
+        self._accelerator = accelerator
+        self._speed = speed
+
+    def warm(self, say: Callable[[str], None]) -> None:
+        """Compile nothing."""
+        say("simulated: nothing is compiled")
+
+    def facts(self) -> dict[str, Any]:
+        """Return which chip is simulated."""
+        return {"device": f"simulated {self._accelerator or 'chip'}"}
+
+    def generate(
+        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
+    ) -> list[bytes] | None:
+        """Return a placeholder for each seed."""
+        takes = self._takes(batch)
+        with clock("text_encode"):
+            self._wait(takes.text_encode)
+        for _ in range(batch.steps):
+            if is_cancelled():
+                return None
+            with clock("denoise_step"):
+                self._wait(takes.denoise_step)
+        with clock("vae_decode"):
+            self._wait(takes.vae_decode)
+        with clock("image_encode"):
+            pairs = zip(batch.prompts, batch.seeds, strict=True)
+            return [drawn(prompt, seed, batch) for prompt, seed in pairs]
+
+    def _takes(self, batch: Batch) -> StageSeconds:
+        pixels = batch.height * batch.width
+        return stage_seconds("tpu-v6e", pixels=pixels, pictures=len(batch.seeds))
+
+    def _wait(self, seconds: float) -> None:
+        time.sleep(seconds / self._speed)
+
+
+def drawn(prompt: str, seed: int, batch: Batch) -> bytes:
+    """Return a placeholder as a file: colours of prompt, seed and adapter, and the words."""
+    told = f"{prompt}\n{seed}\n{batch.adapter}".encode()
+    digest = hashlib.sha256(told).digest()
+    above, below = tuple(digest[:3]), tuple(digest[3:6])
+    column = Image.linear_gradient("L").resize((batch.width, batch.height))
+    picture = Image.composite(
+        Image.new("RGB", column.size, below), Image.new("RGB", column.size, above), column
+    )
+    words = [prompt[at : at + _LINE] for at in range(0, min(len(prompt), 4 * _LINE), _LINE)]
+    words += [f"seed {seed}", "simulated"]
+    ImageDraw.Draw(picture).multiline_text((_MARGIN, _MARGIN), "\n".join(words), fill="white")
+    out = io.BytesIO()
+    picture.save(out, batch.format)
+    return out.getvalue()

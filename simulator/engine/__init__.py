@@ -1,0 +1,1 @@
+"""The engine model: scheduler, KV cache and step times of a vLLM server."""

@@ -1,0 +1,55 @@
+"""LoRA adapters on the accelerator and in host memory, and what bringing one there takes."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from simulator.engine.settings import Deployment
+
+_ADAPTER_GB = 0.09
+"""A rank-16 adapter of an 8B model; others in proportion to rank and model."""
+_HOST_TO_DEVICE_GBPS = 12.0
+_VOLUME_GBPS = 0.5
+
+
+class AdapterSlots:
+    """LoRA adapters on the accelerator and in host memory, the least recently used leave first."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        flags = deployment.flags
+        self.slots: int = flags.max_loras or 1
+        self._host_slots: int = max(self.slots, flags.max_cpu_loras or self.slots)
+        scale = deployment.shape.parameters_billion / 8 * (flags.max_lora_rank or 16) / 16
+        self._gigabytes = _ADAPTER_GB * scale
+        self._device: OrderedDict[str, None] = OrderedDict()
+        self._host: OrderedDict[str, None] = OrderedDict()
+
+    def are_loaded(self, names: Sequence[str]) -> bool:
+        """Return whether adapters are all on the accelerator."""
+        return all(name in self._device for name in names)
+
+    def load(self, names: Sequence[str], busy: Sequence[str] = ()) -> float:
+        """Bring adapters onto the accelerator and return the seconds that takes."""
+        seconds = 0.0
+        for name in names:
+            if name not in self._device:
+                seconds += self._gigabytes / _HOST_TO_DEVICE_GBPS
+                if name not in self._host:
+                    seconds += self._gigabytes / _VOLUME_GBPS
+            self._use(self._host, name, self._host_slots, busy)
+            self._use(self._device, name, self.slots, busy)
+        return seconds
+
+    @staticmethod
+    def _use(kept: OrderedDict[str, None], name: str, most: int, busy: Sequence[str]) -> None:
+        kept[name] = None
+        kept.move_to_end(name)
+        while len(kept) > most:
+            oldest = next((item for item in kept if item not in busy and item != name), None)
+            if oldest is None:
+                return
+            del kept[oldest]
+
+    def forget(self, name: str) -> None:
+        """Drop an adapter that was unloaded."""
+        self._device.pop(name, None)
+        self._host.pop(name, None)

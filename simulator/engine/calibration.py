@@ -1,0 +1,284 @@
+"""The cost model against published points: which it reproduces, how closely, and where it fails.
+
+`planner/data/benchmarks.csv` holds every published point that states what a steady state needs:
+model, hardware, lengths, and concurrency or "as much as goes". A point is reduced to one mean step:
+B sequences decode, at a context of the prompt and half the answer, while the prompts of those that
+take the place of finished ones are computed in the same steps; `B / step` is the throughput. The
+step is that of `CostModel`.
+
+For each family of engine and hardware four figures are fitted, on a grid: the parts of peak
+compute and of bandwidth that it reaches, the seconds that each step takes besides, and by how much
+a mixture of experts computes slower. What is minimised is the mean absolute logarithm of simulated
+over published. Each point is then simulated with figures that were fitted without it (leave one
+out).
+"""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from planner.fit.chips import Efficiency, accelerator, efficiency_of
+from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row
+from planner.speed.roofline import CostModel, StepLoad
+from simulator.engine.replay import TraceRequest, replay, round_robin
+from simulator.engine.settings import PREFIX, EngineError, deploy
+from twin.engines.vllm_flags import DATA, parse
+
+_PREFILL = np.round(np.arange(0.10, 1.0, 0.05), 2)
+_DECODE = np.round(np.arange(0.15, 1.0, 0.05), 2)
+_OVERHEAD = np.array((0.0005, 0.0012, 0.0018, 0.0025, 0.004, 0.006, 0.009, 0.013, 0.02))
+_MIXTURE = np.array((1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
+_GRID = np.array(np.meshgrid(_PREFILL, _DECODE, _OVERHEAD, _MIXTURE, indexing="ij")).reshape(4, -1)
+"""A column for each candidate: prefill, decode, overhead, mixture."""
+_STEP_TOKENS = 8192
+_VLLM_FAMILIES = {
+    "nvidia-l4": "L4",
+    "nvidia-rtx-pro-6000": "RTX PRO 6000",
+    "tpu-v5-lite-podslice": "TPU v5e",
+    "tpu-v6e-slice": "TPU v6e",
+    "tpu7x": "TPU7x",
+}
+_BLACKWELL = ("nvidia-b200", "nvidia-gb200", "nvidia-rtx-pro-6000")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One published point as a steady state."""
+
+    row: Mapping[str, str]
+    family: str
+    quantity: str
+    """`output tokens/s` or `ms between tokens`."""
+    published: float
+    steps: tuple["MeanStep", ...]
+    sequences: float
+    replicas: float
+    mixture: bool
+
+    def simulated(self, grid: np.ndarray) -> np.ndarray:
+        """Return the quantity as the model gives it, for each column of a grid of figures."""
+        prefill, decode, overhead, mixture = grid
+        mean = np.zeros(grid.shape[1])
+        for step in self.steps:
+            compute = step.compute / prefill * (mixture if self.mixture else 1.0)
+            mean += step.part * (np.maximum(compute, step.memory / decode) + step.links + overhead)
+        if self.quantity == "ms between tokens":
+            return mean * 1e3
+        return self.sequences / mean * self.replicas
+
+
+@dataclass(frozen=True)
+class MeanStep:
+    """One kind of step: part of all steps, and its seconds at peak."""
+
+    part: float
+    compute: float
+    memory: float
+    links: float
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A point, and what the model says with figures fitted without it."""
+
+    point: Point
+    simulated: float
+
+    @property
+    def error(self) -> float:
+        """Simulated over published, less one."""
+        return self.simulated / self.point.published - 1
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family of engine and hardware."""
+
+    name: str
+    efficiency: Efficiency
+    """Fitted to all its points."""
+    compared: tuple[Compared, ...]
+
+    @property
+    def errors(self) -> list[float]:
+        """Absolute errors, each point left out of its own fit, the smallest first."""
+        return sorted(abs(item.error) for item in self.compared)
+
+    @property
+    def engine_errors(self) -> list[float]:
+        """Absolute errors with the figures that the simulated engine uses, the smallest first."""
+        return sorted(
+            abs(
+                float(item.point.simulated(_engine_figures(item.point))[0]) / item.point.published
+                - 1
+            )
+            for item in self.compared
+        )
+
+
+def _engine_figures(point: Point) -> np.ndarray:
+    used = efficiency_of(accelerator(point.row["accelerator"]))
+    return np.array([[used.prefill], [used.decode], [used.overhead_seconds], [used.mixture]])
+
+
+def family_of(row: Mapping[str, str]) -> str:
+    """Return the family of a row: the engine, and the generation of its hardware."""
+    chip = accelerator(row["accelerator"])
+    engine = row["engine"]
+    if engine.startswith("vLLM"):
+        return f"vLLM on {_VLLM_FAMILIES.get(chip.name, 'data-centre GPU')}"
+    engine = "SGLang" if engine.startswith("SGLang") else "TensorRT-LLM"
+    generation = "Blackwell" if chip.name in _BLACKWELL else "Hopper"
+    if chip.name == "nvidia-rtx-pro-6000":
+        generation = "RTX PRO 6000"
+    size = "DeepSeek-R1" if "deepseek" in row["model"].lower() else "other models"
+    return f"{engine} on {generation}, {size}"
+
+
+def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[MeanStep, MeanStep]:
+    """Return the steps that decode only, and those that compute prompts beside it."""
+    needed = count * given / made
+    chunk = min(max(given, needed), _STEP_TOKENS - count)
+    with_prompts = needed / chunk
+    context = count * (given + made / 2)
+    pairs = chunk * given / 2
+    decode = StepLoad(0, max(1, round(count)), round(context), round(context))
+    both = StepLoad(
+        round(chunk), max(1, round(count)), round(context + given), round(context + pairs)
+    )
+    return _mean_step(model, decode, 1 - with_prompts), _mean_step(model, both, with_prompts)
+
+
+def _mean_step(model: CostModel, load: StepLoad, part: float) -> MeanStep:
+    tokens = load.prefill_tokens + load.decode_tokens
+    return MeanStep(
+        part, model.compute_seconds(load), model.memory_seconds(load), model.link_seconds(tokens)
+    )
+
+
+def _points(row: Mapping[str, str]) -> list[Point]:
+    shape = shape_of_row(row)
+    chips, replicas = group(shape, row)
+    kv_bits = kv_bits_of(row, shape)
+    model = CostModel(shape, accelerator(row["accelerator"]), chips, kv_bits)
+    given, made = float(row["input_tokens"]), float(row["output_tokens"])
+    count = sequences_of(row, shape, chips, kv_bits)
+    count = min(count, _STEP_TOKENS / (1 + given / made))  # more cannot be kept busy with prompts
+    common: dict[str, Any] = {
+        "row": row,
+        "family": family_of(row),
+        "steps": _steps(model, count, given, made),
+        "sequences": count,
+        "replicas": replicas,
+        "mixture": shape.is_mixture,
+    }
+    found: list[Point] = []
+    if row["output_tokens_per_second"] and not row["load"].startswith(("burst", "0.")):
+        rate = float(row["output_tokens_per_second"])
+        found.append(Point(quantity="output tokens/s", published=rate, **common))
+    if row["tpot_ms"] and row["tpot_stat"] != "NTPOT" and "concurrent" in row["load"]:
+        between = float(row["tpot_ms"])
+        found.append(Point(quantity="ms between tokens", published=between, **common))
+    return found
+
+
+def fit(points: Sequence[Point]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the best figures for all points, and for all but each one of them.
+
+    Each is a column of a grid; of equally good ones it is the first.
+    """
+    lines = [np.abs(np.log(point.simulated(_GRID) / point.published)) for point in points]
+    total = np.sum(lines, axis=0)
+    without = [_column(int(np.argmin(total - line))) for line in lines]
+    return _column(int(np.argmin(total))), without
+
+
+def _column(index: int) -> np.ndarray:
+    return _GRID[:, index : index + 1]
+
+
+@cache
+def families() -> tuple[Family, ...]:
+    """Return all families of the data, fitted, the largest first."""
+    grouped: dict[str, list[Point]] = {}
+    for row in rows():
+        for point in _points(row):
+            grouped.setdefault(point.family, []).append(point)
+    found: list[Family] = []
+    for name, points in grouped.items():
+        best, without = fit(points)
+        compared = tuple(
+            Compared(point, float(point.simulated(figures)[0]))
+            for point, figures in zip(points, without, strict=True)
+        )
+        prefill, decode, overhead, mixture = (float(value[0]) for value in best)
+        found.append(Family(name, Efficiency(prefill, decode, overhead, mixture), compared))
+    return tuple(sorted(found, key=lambda family: (-len(family.compared), family.name)))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A combination that somebody runs, and whether the memory model lets it start."""
+
+    row: Mapping[str, str]
+    problem: str
+    """Empty where it starts."""
+
+
+def fits() -> list[Fit]:
+    """Return all tested combinations of model and accelerator, tried in the memory model."""
+    found: list[Fit] = []
+    with (DATA / "model_fit.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            arguments = [
+                row["model"],
+                f"--tensor-parallel-size={row['tensor_parallel']}",
+                f"--max-model-len={row['max_model_len']}",
+            ]
+            if row["memory_utilization"]:
+                arguments.append(f"--gpu-memory-utilization={row['memory_utilization']}")
+            hardware = {
+                PREFIX + "ACCELERATOR": row["accelerator"],
+                PREFIX + "CHIPS": row["chips"],
+            }
+            problem = ""
+            try:
+                deploy(parse(arguments), hardware)
+            except EngineError as error:
+                problem = str(error).split(". ")[0]
+            found.append(Fit(row, problem))
+    return found
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Prompts that arrive together on an idle engine, replayed; times in milliseconds."""
+
+    row: Mapping[str, str]
+    ttft: float
+    tpot: float
+
+
+def bursts() -> list[Burst]:
+    """Replay the published bursts of long prompts with the figures that the engine uses."""
+    found: list[Burst] = []
+    for row in rows():
+        asked = re.fullmatch(r"burst (\d+)", row["load"])
+        if asked is None:
+            continue
+        hardware = {PREFIX + "ACCELERATOR": row["accelerator"], PREFIX + "CHIPS": row["chips"]}
+        arguments = [row["model"], f"--tensor-parallel-size={row['chips']}"]
+        if row["precision"] == "fp8":
+            arguments.append("--quantization=fp8")
+        trace = [
+            TraceRequest(0.0, int(row["input_tokens"]), int(row["output_tokens"]))
+            for _ in range(int(asked.group(1)))
+        ]
+        result = replay(trace, [deploy(parse(arguments), hardware)], round_robin())
+        found.append(Burst(row, 1e3 * result.mean_ttft(), 1e3 * result.mean_tpot()))
+    return found

@@ -1,0 +1,291 @@
+"""Faster than the clock: a trace of requests through the engines of a fleet, computed.
+
+The scheduler, cache and cost model are those of the server; only HTTP and the wall are missing. The
+same trace, replicas and routing give the same figures on every machine.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from zlib import crc32
+
+from simulator.engine.core import EngineCore
+from simulator.engine.kv_cache import block_hashes, salt_of
+from simulator.engine.request import FinishReason, Request
+from simulator.engine.settings import Deployment
+
+_NEVER = 2**62
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """One request of a trace.
+
+    Requests of one `group` begin with the same `prefix_tokens` tokens; requests of one `group` with
+    the same `question` are the same prompt.
+    """
+
+    arrival: float
+    """Seconds since the trace began."""
+    prompt_tokens: int
+    output_tokens: int
+    group: str = ""
+    prefix_tokens: int = 0
+    question: str | None = None
+    """None: a question of its own."""
+    adapter: str | None = None
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the sizes.
+
+        Raises:
+            ValueError: a size is not positive, or the prefix is longer than the prompt.
+        """
+        if self.prompt_tokens < 1 or self.output_tokens < 1:
+            raise ValueError(
+                "prompt_tokens and output_tokens must be at least 1, got "
+                f"{self.prompt_tokens} and {self.output_tokens}"
+            )
+        if not 0 <= self.prefix_tokens <= self.prompt_tokens:
+            raise ValueError(
+                f"prefix_tokens must be 0 to prompt_tokens ({self.prompt_tokens}), "
+                f"got {self.prefix_tokens}"
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request; times in seconds."""
+
+    request: TraceRequest
+    replica: int
+    ttft: float | None
+    """From arrival to the first token; None where there was none."""
+    tpot: float | None
+    """Mean time between tokens after the first; None for fewer than two."""
+    e2e: float | None
+    """From arrival to the last token; None where it did not finish."""
+    cached_tokens: int
+    preemptions: int
+
+
+@dataclass
+class Replay:
+    """The outcomes of a trace, in the order of arrival, and the counters of the engines."""
+
+    outcomes: list[Outcome]
+    engines: list[EngineCore]
+
+    @property
+    def seconds(self) -> float:
+        """From the first arrival to the last token."""
+        ends = [o.request.arrival + o.e2e for o in self.outcomes if o.e2e is not None]
+        return max(ends) - self.outcomes[0].request.arrival if ends else 0.0
+
+    @property
+    def output_tokens_per_second(self) -> float:
+        """Tokens of all finished requests in `seconds`."""
+        tokens = sum(o.request.output_tokens for o in self.outcomes if o.e2e is not None)
+        return tokens / self.seconds if tokens else 0.0
+
+    @property
+    def prefix_hit_ratio(self) -> float:
+        """Part of the prompt tokens that were found in the caches, 0 to 1."""
+        queries = sum(engine.scheduler.cache.stats.queries for engine in self.engines)
+        hits = sum(engine.scheduler.cache.stats.hits for engine in self.engines)
+        return hits / queries if queries else 0.0
+
+    def mean_ttft(self) -> float:
+        """Return the mean time to first token of those that got one."""
+        values = [o.ttft for o in self.outcomes if o.ttft is not None]
+        return sum(values) / len(values) if values else 0.0
+
+    def mean_tpot(self) -> float:
+        """Return the mean time between tokens of those that got several."""
+        values = [o.tpot for o in self.outcomes if o.tpot is not None]
+        return sum(values) / len(values) if values else 0.0
+
+
+Route = Callable[[TraceRequest, Sequence[EngineCore]], int]
+"""Chooses a replica for a request that arrives now; the engines are as they are at that moment."""
+Look = Callable[[Sequence[EngineCore]], None]
+"""Sees the engines now and then: all that a router knows which reads their metrics."""
+LOOK_SECONDS = 0.05
+"""How often the endpoint picker reads the metrics of its replicas: its own default."""
+
+
+def round_robin() -> Route:
+    """Return a route to one replica after the other."""
+    numbers = count()
+    return lambda _request, engines: next(numbers) % len(engines)
+
+
+def uniform(seed: int = 0) -> Route:
+    """Return a route to replicas at random."""
+    choose = random.Random(seed)  # noqa: S311  # routing, not secrets
+    return lambda _request, engines: choose.randrange(len(engines))
+
+
+def least_request() -> Route:
+    """Return a route to the replica with the fewest unfinished requests."""
+    return lambda _request, engines: min(
+        range(len(engines)), key=lambda index: engines[index].unfinished
+    )
+
+
+def prefix_affine(slack: int = 4) -> Route:
+    """Return a route that keeps requests of a group on one replica.
+
+    A group goes to the replica that had it, unless that one has `slack` unfinished requests more
+    than one and a half times the least loaded; then, and at first, to the least loaded.
+    """
+    homes: dict[str, int] = {}
+
+    def route(request: TraceRequest, engines: Sequence[EngineCore]) -> int:
+        loads = [engine.unfinished for engine in engines]
+        idlest = loads.index(min(loads))
+        home = homes.get(request.group)
+        if home is None or loads[home] > 1.5 * loads[idlest] + slack:
+            homes[request.group] = home = idlest
+        return home
+
+    return route
+
+
+@dataclass
+class _Prompts:
+    """Tokens of prompts and their hashes; those of a shared prefix are computed once."""
+
+    block_size: int
+    _prefixes: dict[tuple[str, int, int], tuple[list[int], list[int]]] = field(
+        default_factory=dict[tuple[str, int, int], tuple[list[int], list[int]]]
+    )
+    _own: Iterator[int] = field(default_factory=count)
+
+    def of(self, request: TraceRequest) -> tuple[list[int], list[int]]:
+        """Return the tokens of a prompt and the hashes of its full blocks."""
+        salt = salt_of(request.adapter)
+        key = (request.group, request.prefix_tokens, salt)
+        if key not in self._prefixes:
+            prefix = _tokens(f"prefix {request.group}", request.prefix_tokens)
+            self._prefixes[key] = (prefix, block_hashes(prefix, self.block_size, salt))
+        prefix, hashes = self._prefixes[key]
+        name = request.question if request.question is not None else f"own {next(self._own)}"
+        rest = _tokens(f"{request.group}/{name}", request.prompt_tokens - len(prefix))
+        tokens = prefix + rest
+        tail = tokens[len(hashes) * self.block_size :]
+        parent = hashes[-1] if hashes else salt
+        return tokens, hashes + block_hashes(tail, self.block_size, parent)
+
+
+def _tokens(name: str, size: int) -> list[int]:
+    start = crc32(name.encode())
+    return list(range(start, start + size))
+
+
+class Cluster:
+    """Replicas that play one trace after another and keep their caches.
+
+    Args:
+        deployments: one for each replica; all begin with empty caches.
+        route: chooses the replica of each request when it arrives.
+        look: shown the engines every `LOOK_SECONDS`.
+
+    Raises:
+        ValueError: there is no replica.
+    """
+
+    def __init__(
+        self, deployments: Sequence[Deployment], route: Route, look: Look | None = None
+    ) -> None:
+        if not deployments:
+            raise ValueError("a replay needs at least one replica, got none")
+        self.engines = [EngineCore(deployment) for deployment in deployments]
+        self.now = 0.0
+        """Seconds since the first trace began."""
+        self._route = route
+        self._look = look
+        self._last_look = -1
+        self._requests = 0
+        self._prompts = {made.block_size: _Prompts(made.block_size) for made in deployments}
+
+    def play(self, trace: Iterable[TraceRequest]) -> Replay:
+        """Compute what becomes of a trace that begins now; `now` is its end afterwards.
+
+        Raises:
+            ValueError: the route chose a replica that does not exist.
+        """
+        begun = self.now
+        placed: list[tuple[TraceRequest, int, Request]] = []
+        for entry in sorted(trace, key=lambda item: item.arrival):
+            self._show(begun, begun + entry.arrival)
+            self._advance(begun + entry.arrival)
+            index = self._route(entry, self.engines)
+            if not 0 <= index < len(self.engines):
+                raise ValueError(f"the route must choose 0 to {len(self.engines) - 1}, got {index}")
+            engine = self.engines[index]
+            tokens, hashes = self._prompts[engine.deployment.block_size].of(entry)
+            request = _request(entry, self._requests, tokens, hashes)
+            request.arrival = begun + entry.arrival
+            self._requests += 1
+            engine.submit(request, request.arrival)
+            placed.append((entry, index, request))
+        for engine in self.engines:
+            while (moment := engine.next_event()) is not None:
+                engine.advance(moment)
+                engine.news()
+                self.now = max(self.now, moment)
+        return Replay([_outcome(*item) for item in placed], self.engines)
+
+    def _show(self, begun: float, now: float) -> None:
+        """Let the router have its last look before a moment, as the engines were then."""
+        number = int(now / LOOK_SECONDS)
+        if self._look is None or number <= self._last_look:
+            return
+        self._last_look = number
+        self._advance(max(begun, number * LOOK_SECONDS))
+        self._look(self.engines)
+
+    def _advance(self, now: float) -> None:
+        for engine in self.engines:
+            engine.advance(now)
+            engine.news()
+
+
+def replay(
+    trace: Iterable[TraceRequest], deployments: Sequence[Deployment], route: Route
+) -> Replay:
+    """Compute what becomes of a trace on replicas with empty caches: see `Cluster`."""
+    return Cluster(deployments, route).play(trace)
+
+
+def _request(entry: TraceRequest, number: int, tokens: list[int], hashes: list[int]) -> Request:
+    return Request(
+        id=str(number),
+        prompt=tokens,
+        max_tokens=entry.output_tokens,
+        arrival=entry.arrival,
+        adapter=entry.adapter,
+        priority=entry.priority,
+        output=range(number * 100_000, number * 100_000 + entry.output_tokens),
+        block_salt=salt_of(entry.adapter),
+        tell_at=_NEVER,
+        hashes=hashes,
+    )
+
+
+def _outcome(entry: TraceRequest, index: int, request: Request) -> Outcome:
+    first, last = request.first_token, request.last_token
+    whole = request.finished is FinishReason.LENGTH
+    between = request.generated - 1
+    return Outcome(
+        request=entry,
+        replica=index,
+        ttft=None if first is None else first - request.arrival,
+        tpot=(last - first) / between if first is not None and last and between > 0 else None,
+        e2e=last - request.arrival if last is not None and whole else None,
+        cached_tokens=request.cached_tokens,
+        preemptions=request.preemptions,
+    )

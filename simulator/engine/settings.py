@@ -1,0 +1,248 @@
+"""A deployment: what the flags, the environment and the hardware make of an engine."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planner.fit.chips import RUNTIME_MEMORY_GB, Accelerator, accelerator
+from planner.fit.memory import kv_token_bytes
+from planner.fit.shapes import ModelShape, shape_in, shape_of
+
+PREFIX = "GKE_INFERENCE_SIM_"
+_GIB = 2**30
+_BLOCK_SIZE = {"gpu": 16, "tpu": 128, "cpu": 128}
+_KV_BITS_8 = ("fp8", "int8")
+
+
+class EngineError(Exception):
+    """vLLM would not come up: the message is vLLM's."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the container's host tells the simulated engine, from `GKE_INFERENCE_SIM_*`."""
+
+    accelerator: Accelerator
+    chips: int
+    address: str
+    """Address to listen on: the pod's."""
+    pod: str
+    speed: float
+    """By how much start-up is faster than on real hardware; traffic is never sped up."""
+    durations: Mapping[str, float]
+    """Start-up rules: seconds, and `weights_gb_per_second`; empty: starts at once."""
+    mounts: Mapping[str, Path]
+    """Mount path in the container to the folder that stands for the volume."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "Surroundings":
+        """Read the environment; without it, an engine on a CPU at 127.0.0.1 that starts at once."""
+        mounts: dict[str, str] = json.loads(environment.get(PREFIX + "MOUNTS", "{}"))
+        return cls(
+            accelerator=accelerator(environment.get(PREFIX + "ACCELERATOR", "cpu")),
+            chips=int(environment.get(PREFIX + "CHIPS", "1")),
+            address=environment.get(PREFIX + "POD_IP", "127.0.0.1"),
+            pod=environment.get(PREFIX + "POD", ""),
+            speed=float(environment.get(PREFIX + "SPEED", "1")),
+            durations=json.loads(environment.get(PREFIX + "DURATIONS", "{}")),
+            mounts={path: Path(folder) for path, folder in mounts.items()},
+            collector=environment.get(PREFIX + "COLLECTOR", ""),
+            read_only=tuple(json.loads(environment.get(PREFIX + "READ_ONLY", "[]"))),
+        )
+
+    collector: str = ""
+    """Host and port of the collector that the flags name; empty where there is none."""
+    read_only: tuple[str, ...] = ()
+    """Mount paths that cannot be written."""
+
+    def is_writable(self, path: str) -> bool:
+        """Return whether a path of the container is on a volume that can be written."""
+        inside = [
+            mount for mount in self.mounts if (path + "/").startswith(mount.rstrip("/") + "/")
+        ]
+        return bool(inside) and max(inside, key=len) not in self.read_only
+
+    def host_path(self, path: str) -> Path | None:
+        """Return the folder behind a path of the container, or None where no volume is mounted."""
+        for mount in sorted(self.mounts, key=len, reverse=True):
+            if path == mount or path.startswith(mount.rstrip("/") + "/"):
+                return self.mounts[mount] / path[len(mount) :].lstrip("/")
+        return None
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Everything fixed for the life of an engine."""
+
+    flags: argparse.Namespace
+    surroundings: Surroundings
+    shape: ModelShape
+    served_names: tuple[str, ...]
+    max_model_len: int
+    max_sequences: int
+    max_batched_tokens: int
+    block_size: int
+    kv_bits: int
+    kv_blocks: int
+    devices: int
+    adapters: Mapping[str, str] = field(default_factory=dict[str, str])
+    """LoRA adapters given at start: name to path."""
+    runtime_lora: bool = False
+
+    @property
+    def model(self) -> str:
+        """The model as the flags name it."""
+        return str(self.flags.model)
+
+    @property
+    def chips(self) -> int:
+        """Chips the model is spread over."""
+        return max(1, self.devices // self.surroundings.accelerator.devices_per_chip)
+
+    @property
+    def pooling(self) -> bool:
+        """Whether it answers with vectors."""
+        return self.flags.runner == "pooling" or (
+            self.flags.runner in (None, "auto") and self.shape.embedding
+        )
+
+
+def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deployment:
+    """Work out the deployment.
+
+    Raises:
+        EngineError: vLLM would refuse to start, such as where the model does not fit.
+    """
+    surroundings = Surroundings.of(environment)
+    if flags.model is None:
+        raise EngineError("the following arguments are required: model_tag")
+    shape = _shape(flags, surroundings)
+    devices = _devices(flags, surroundings)
+    kv_bits = 8 if str(flags.kv_cache_dtype or "auto").startswith(_KV_BITS_8) else 16
+    max_model_len = flags.max_model_len or shape.context
+    block_size = flags.block_size or _BLOCK_SIZE[surroundings.accelerator.kind]
+    kv_bytes = _kv_bytes(flags, surroundings, shape, devices)
+    per_token = kv_token_bytes(shape, kv_bits)
+    if max_model_len < 0:
+        max_model_len = min(shape.context, kv_bytes // per_token)
+    _check_length(max_model_len, per_token, kv_bytes)
+    tokens, sequences = _batch(surroundings.accelerator)
+    return Deployment(
+        flags=flags,
+        surroundings=surroundings,
+        shape=shape,
+        served_names=tuple(flags.served_model_name or [flags.model]),
+        max_model_len=max_model_len,
+        max_sequences=flags.max_num_seqs or sequences,
+        max_batched_tokens=flags.max_num_batched_tokens or tokens,
+        block_size=block_size,
+        kv_bits=kv_bits,
+        kv_blocks=flags.num_gpu_blocks_override or kv_bytes // (per_token * block_size),
+        devices=devices,
+        adapters=_adapters(flags),
+        runtime_lora=environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower()
+        in ("1", "true"),
+    )
+
+
+def _shape(flags: argparse.Namespace, surroundings: Surroundings) -> ModelShape:
+    """Return the shape of the model; its path, or else a name that it is served by, tells."""
+    folder = surroundings.host_path(flags.model)
+    names: list[str] = [flags.model, *(flags.served_model_name or [])]
+    problems: list[ValueError] = []
+    for name in names:
+        try:
+            found = shape_in(folder, name, flags.quantization) if folder else None
+            return found or shape_of(name, flags.quantization)
+        except ValueError as error:
+            problems.append(error)
+    raise EngineError(f"ValueError: {problems[0]}")
+
+
+def _devices(flags: argparse.Namespace, surroundings: Surroundings) -> int:
+    """Return the devices of the engine: tensor times pipeline parallel size."""
+    world = (flags.tensor_parallel_size or 1) * (flags.pipeline_parallel_size or 1)
+    here = surroundings.chips * surroundings.accelerator.devices_per_chip
+    if world > here * (flags.nnodes or 1) and flags.distributed_executor_backend != "ray":
+        noun = "TPUs" if surroundings.accelerator.kind == "tpu" else "GPUs"
+        raise EngineError(
+            f"ValueError: World size ({world}) is larger than the number of available {noun} "
+            f"({here}) in this node. If this is intentional and you are using:\n"
+            "- ray, set '--distributed-executor-backend ray'.\n"
+            "- multiprocessing, set '--nnodes' appropriately."
+        )
+    return world
+
+
+def _kv_bytes(
+    flags: argparse.Namespace, surroundings: Surroundings, shape: ModelShape, devices: int
+) -> int:
+    """Return the memory left for KV blocks over all chips.
+
+    Raises:
+        EngineError: the weights leave none.
+    """
+    if flags.kv_cache_memory_bytes:
+        return int(flags.kv_cache_memory_bytes) * devices
+    chip = surroundings.accelerator
+    chips = max(1, devices // chip.devices_per_chip)
+    utilization = flags.gpu_memory_utilization or 0.92
+    total = chip.memory_gb * chips
+    if shape.weights_gb > total:
+        raise EngineError(
+            f"torch.OutOfMemoryError: {chip.name} out of memory: the weights of {flags.model} take "
+            f"{shape.weights_gb:.1f} GB, and {chips} chip(s) have {total:.1f} GB."
+        )
+    left = total * utilization - shape.weights_gb - RUNTIME_MEMORY_GB[chip.kind] * chips
+    if left <= 0:
+        raise EngineError(
+            "ValueError: No available memory for the cache blocks. Try increasing "
+            "`gpu_memory_utilization` when initializing the engine."
+        )
+    return int(left * 1e9)
+
+
+def _check_length(max_model_len: int, per_token: int, kv_bytes: int) -> None:
+    needed = max_model_len * per_token
+    if needed > kv_bytes:
+        raise EngineError(
+            "ValueError: To serve at least one request with the model's max seq len "
+            f"({max_model_len}), ({needed / _GIB:.2f} GiB KV cache is needed, which is larger than "
+            f"the available KV cache memory ({kv_bytes / _GIB:.2f} GiB). Based on the available "
+            f"memory, the estimated maximum model length is {kv_bytes // per_token}. Try "
+            "increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing "
+            "the engine."
+        )
+
+
+def _batch(chip: Accelerator) -> tuple[int, int]:
+    """Return vLLM's defaults for an API server: (tokens, sequences) of a step."""
+    if chip.name == "tpu-v6e-slice":
+        return 1024, 256
+    if chip.name == "tpu-v5-lite-podslice":
+        return 512, 256
+    memory = chip.memory_gb * 1e9 / chip.devices_per_chip
+    if memory >= 160 * _GIB:
+        return 16_384, 1024
+    if memory >= 70 * _GIB and "a100" not in chip.name:
+        return 8_192, 1024
+    return 2_048, 256
+
+
+def _adapters(flags: argparse.Namespace) -> dict[str, str]:
+    """Read `--lora-modules`: `name=path`, or a JSON object with name and path."""
+    out: dict[str, str] = {}
+    modules: list[str] = flags.lora_modules or []
+    for item in modules:
+        if item.startswith("{"):
+            entry: dict[str, Any] = json.loads(item)
+            out[str(entry["name"])] = str(entry["path"])
+        else:
+            name, _, path = item.partition("=")
+            out[name] = path
+    if out and not flags.enable_lora:
+        raise EngineError("ValueError: LoRA is not enabled. Use --enable-lora to enable LoRA.")
+    return out

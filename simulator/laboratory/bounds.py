@@ -1,0 +1,230 @@
+"""What the laboratory must show, checked on its rows: ratios between policies on paired traces."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from simulator.laboratory.policies import BASELINE, DEFAULTS, SHIPPED
+from simulator.laboratory.rows import Row
+from simulator.laboratory.workloads import PICKER_KNEE_QPS
+
+SATURATED_QPS = 20.0
+"""From this rate on round robin is saturated in llm-d's ladder: there it is judged."""
+NOISE = 0.03
+"""A loss below this part is not told from chance."""
+_DEVIATIONS = 2.5
+"""Of the mean over seeds: with five rates one run in thirty fails by chance."""
+_WIDEST = 1.5
+"""No spread, however large, excuses more than this ratio."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One bound and whether it holds."""
+
+    name: str
+    what: str
+    value: float | None
+    """The ratio found; None: there are no rows to judge by."""
+    bound: float
+    is_upper: bool = False
+    """Whether the value must be at most the bound, not at least."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether the bound holds; without figures it does not."""
+        if self.value is None or math.isnan(self.value):
+            return False
+        return self.value <= self.bound if self.is_upper else self.value >= self.bound
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the check as JSON can hold it."""
+        return {**asdict(self), "pass": self.passes}
+
+
+Key = tuple[str, float, int]
+_Pick = Callable[[Row], float]
+
+
+def _throughput(row: Row) -> float:
+    return float(row["throughput_tok_s"])
+
+
+def _p99(row: Row) -> float:
+    return float(row["ttft_ms"]["p99"])
+
+
+def _steady(row: Row) -> float:
+    return float(row["steady_tok_s"])
+
+
+def _goodput(row: Row) -> float:
+    return float(row["goodput_share"])
+
+
+def _of(rows: Iterable[Row], policy: str) -> dict[Key, Row]:
+    return {
+        (row["workload"], float(row["rate_qps"]), int(row["seed"])): row
+        for row in rows
+        if row["policy"] == policy
+    }
+
+
+def ratio(
+    rows: Iterable[Row], workload: str, policy: str, to: str, pick: _Pick, least_qps: float = 0.0
+) -> float | None:
+    """Return the geometric mean of the ratios of two policies, over rates and seeds.
+
+    Args:
+        rows: of a session.
+        workload: which.
+        policy: the numerator.
+        to: the denominator.
+        pick: the figure compared.
+        least_qps: rates below it do not count.
+    """
+    listed = list(rows)
+    ours, theirs = _of(listed, policy), _of(listed, to)
+    logs: list[float] = []
+    for key, row in ours.items():
+        if key[0] != workload or key[1] < least_qps or key not in theirs:
+            continue
+        above, below = pick(row), pick(theirs[key])
+        if above <= 0 < below:
+            return 0.0
+        # what is compared with nothing counts as equal: no bound is reached by it, none is broken
+        logs.append(math.log(above / below) if below > 0 else 0.0)
+    return round(math.exp(sum(logs) / len(logs)), 4) if logs else None
+
+
+def highest_rate(rows: Iterable[Row], workload: str) -> float:
+    """Return the highest rate of a workload, 0 where it has no rows."""
+    return max((float(r["rate_qps"]) for r in rows if r["workload"] == workload), default=0.0)
+
+
+def check(rows: list[Row]) -> list[Check]:
+    """Return every bound that the workloads in the rows are judged by."""
+    names = list(dict.fromkeys(str(row["workload"]) for row in rows))
+    found = [_soundness(rows)]
+    for name in names:
+        for other in (BASELINE, DEFAULTS):
+            found.append(
+                Check(
+                    f"{name}: not worse than {other}",
+                    "tokens a second while requests are sent, over all rates",
+                    ratio(rows, name, SHIPPED, other, _steady),
+                    1.0 - NOISE,
+                )
+            )
+            top = highest_rate(rows, name)
+            found.append(
+                Check(
+                    f"{name}: not worse than {other} when loaded",
+                    f"share of answers within the SLO at {top:g} QPS",
+                    ratio(rows, name, SHIPPED, other, _goodput, top),
+                    1.0 - NOISE,
+                )
+            )
+    if "shared_prefix" in names:
+        found += _shared_prefix(rows) + _tails(rows)
+    if "lora" in names:
+        top = highest_rate(rows, "lora")
+        value = ratio(rows, "lora", SHIPPED, BASELINE, _throughput, top)
+        found.append(Check("lora: adapters stay", f"throughput at {top:g} QPS", value, 1.3))
+    if "unequal_hardware" in names:
+        found += _unequal(rows)
+    return found
+
+
+def _soundness(rows: list[Row]) -> Check:
+    """Nothing may be lost or refused, and every figure must be valid, or nothing else counts."""
+    bad = sum(bool(row["lost"] or row["refused"] or not row["valid"]) for row in rows)
+    bad += sum(row["sent"] != row["answered"] + row["refused"] + row["lost"] for row in rows)
+    return Check("every request answered, every row valid", "rows that are not", bad, 0, True)
+
+
+def _shared_prefix(rows: list[Row]) -> list[Check]:
+    saturated = f"rates from {SATURATED_QPS:g} QPS on"
+    pairs = (SHIPPED, BASELINE)
+    return [
+        Check(
+            "shared_prefix: throughput of saturated replicas",
+            saturated,
+            ratio(rows, "shared_prefix", *pairs, _throughput, SATURATED_QPS),
+            1.4,
+        ),
+        Check(
+            "shared_prefix: slowest first tokens",
+            f"p99 TTFT, {saturated}",
+            ratio(rows, "shared_prefix", *pairs, _p99, SATURATED_QPS),
+            0.4,
+            is_upper=True,
+        ),
+        Check(
+            "shared_prefix: cost of a token",
+            f"US dollars, {saturated}",
+            ratio(rows, "shared_prefix", *pairs, lambda r: float(r["usd_per_mtok"]), SATURATED_QPS),
+            0.7,
+            is_upper=True,
+        ),
+    ]
+
+
+def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float]]:
+    """Return the shipped p99 time to first token over the defaults', by rate, a value a seed.
+
+    Of the ladder's rates below the picker's knee.
+    """
+    listed = [row for row in rows if row["workload"] == "shared_prefix"]
+    ours, theirs = _of(listed, SHIPPED), _of(listed, DEFAULTS)
+    found: dict[float, list[float]] = {}
+    for key in sorted(ours.keys() & theirs.keys()):
+        if key[1] < PICKER_KNEE_QPS and _p99(theirs[key]) > 0:
+            found.setdefault(key[1], []).append(_p99(ours[key]) / _p99(theirs[key]))
+    return found
+
+
+def spread_of(ratios: dict[float, list[float]]) -> float | None:
+    """Return the standard deviation of the logarithm of one seed's ratio, over all rates.
+
+    None where no rate has two seeds: one alone says nothing of chance.
+    """
+    squares, freedom = 0.0, 0
+    for values in ratios.values():
+        logs = [math.log(value) for value in values]
+        mean = sum(logs) / len(logs)
+        squares += sum((one - mean) ** 2 for one in logs)
+        freedom += len(logs) - 1
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def _tails(rows: list[Row]) -> list[Check]:
+    """Slowest first tokens against the defaults: 3 % and what seeds differ by, rate by rate."""
+    ratios = tail_ratios(rows)
+    spread = spread_of(ratios)
+    if spread is None:
+        return []
+    found: list[Check] = []
+    for rate, values in ratios.items():
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        chance = math.exp(_DEVIATIONS * spread / math.sqrt(len(values)))
+        what = (
+            f"p99 TTFT at {rate:g} QPS, {len(values)} seeds; one differs by x{math.exp(spread):.2f}"
+        )
+        bound = round(min((1 + NOISE) * chance, _WIDEST), 3)
+        name = f"shared_prefix: slowest first tokens not worse than {DEFAULTS}"
+        found.append(Check(name, what, round(mean, 4), bound, is_upper=True))
+    return found
+
+
+def _unequal(rows: list[Row]) -> list[Check]:
+    top = highest_rate(rows, "unequal_hardware")
+    return [
+        Check(
+            "unequal_hardware: better than picker_defaults",
+            f"share of answers within the SLO at {top:g} QPS",
+            ratio(rows, "unequal_hardware", SHIPPED, DEFAULTS, _goodput, top),
+            1.0 + NOISE,
+        ),
+    ]

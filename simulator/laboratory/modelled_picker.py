@@ -1,0 +1,178 @@
+"""The endpoint picker as a model: its scorers, without the program, for replays.
+
+Written after the source of gateway-api-inference-extension v1.2.0
+(pkg/epp/scheduling/framework/plugins). It finds what is worth measuring: figures that are reported
+come from the real picker.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import yaml
+
+from simulator.engine.core import EngineCore
+from simulator.engine.replay import TraceRequest
+
+BlockName = tuple[str, ...]
+_CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass
+class Seen:
+    """What a picker knows of a replica: as of its last look."""
+
+    waiting: int = 0
+    usage: float = 0.0
+    running_adapters: frozenset[str] = frozenset()
+    waiting_adapters: frozenset[str] = frozenset()
+    max_adapters: int = 0
+    block_size: int = 16
+    blocks: int = 0
+
+    @classmethod
+    def of(cls, engine: EngineCore) -> "Seen":
+        """Return what an engine's metrics say now."""
+        scheduler, deployment = engine.scheduler, engine.deployment
+        lora = deployment.flags.enable_lora
+        return cls(
+            waiting=len(scheduler.waiting),
+            usage=scheduler.cache.usage,
+            running_adapters=frozenset(scheduler.adapters_running if lora else ()),
+            waiting_adapters=frozenset(scheduler.adapters_waiting if lora else ()),
+            max_adapters=deployment.flags.max_loras or 1 if lora else 0,
+            block_size=deployment.block_size,
+            blocks=deployment.kv_blocks,
+        )
+
+
+@dataclass
+class PrefixIndex:
+    """The prefix scorer's memory: blocks of prompts it has sent to each replica, LRU."""
+
+    parameters: Mapping[str, Any]
+    _of: dict[int, OrderedDict[BlockName, None]] = field(
+        default_factory=dict[int, "OrderedDict[BlockName, None]"]
+    )
+    _own: Iterator[int] = field(default_factory=count)
+
+    def blocks(self, request: TraceRequest, first: Seen) -> list[BlockName]:
+        """Return names of a prompt's blocks, equal where the prompts are equal up to there."""
+        size = int(self.parameters.get("blockSize", 64)) // _CHARACTERS_PER_TOKEN
+        if self.parameters.get("autoTune", True) and first.block_size:
+            size = first.block_size
+        most = int(self.parameters.get("maxPrefixBlocksToMatch", 256))
+        whole = min(request.prompt_tokens // size, most)
+        shared = min(request.prefix_tokens // size, whole)
+        head = (request.adapter or "", request.group)
+        own = (
+            *head,
+            request.question if request.question is not None else f"own {next(self._own)}",
+        )
+        return [
+            (*(head if number < shared else own), str(number), str(size)) for number in range(whole)
+        ]
+
+    def scores(self, blocks: Sequence[BlockName], replicas: int) -> list[float]:
+        """Return the part of the blocks that each replica is believed to hold."""
+        if not blocks:
+            return [0.0] * replicas
+        matched = [0] * replicas
+        for one in blocks:
+            holders = [n for n in range(replicas) if one in self._of.get(n, ())]
+            if not holders:
+                break
+            for number in holders:
+                matched[number] += 1
+        return [count / len(blocks) for count in matched]
+
+    def add(self, blocks: Sequence[BlockName], number: int, seen: Seen) -> None:
+        """Remember that a prompt went to a replica."""
+        most = int(self.parameters.get("lruCapacityPerServer", 31250))
+        if self.parameters.get("autoTune", True) and seen.blocks:
+            most = seen.blocks
+        kept = self._of.setdefault(number, OrderedDict())
+        for one in blocks:
+            kept[one] = None
+            kept.move_to_end(one)
+        while len(kept) > most:
+            kept.popitem(last=False)
+
+
+class ModelledPicker:
+    """The endpoint picker of v1.2.0, as far as scores go; a route of a replay.
+
+    Args:
+        config: EndpointPickerConfig, YAML.
+        seed: of its ties.
+    """
+
+    def __init__(self, config: str, seed: int = 0) -> None:
+        document: dict[str, Any] = yaml.safe_load(config)
+        plugins: dict[str, dict[str, Any]] = {
+            plugin.get("name", plugin["type"]): plugin for plugin in document["plugins"]
+        }
+        self._scorers: list[tuple[str, int]] = []
+        self._weighted = False
+        self._index = PrefixIndex({})
+        self._seen: list[Seen] = []
+        for entry in document["schedulingProfiles"][0]["plugins"]:
+            plugin = plugins[entry["pluginRef"]]
+            kind: str = plugin["type"]
+            if kind == "weighted-random-picker":
+                self._weighted = True
+            elif kind.endswith("-scorer"):
+                self._scorers.append((kind, int(entry.get("weight", 1))))
+                if kind == "prefix-cache-scorer":
+                    self._index = PrefixIndex(plugin.get("parameters", {}))
+        self._choose = random.Random(seed)  # noqa: S311  # ties, not secrets
+
+    def look(self, engines: Sequence[EngineCore]) -> None:
+        """Read the engines' metrics."""
+        self._seen = [Seen.of(engine) for engine in engines]
+
+    def __call__(self, request: TraceRequest, engines: Sequence[EngineCore]) -> int:
+        """Return the replica for a request, by what was seen at the last look."""
+        return self.pick(request, self._seen or [Seen.of(engine) for engine in engines])
+
+    def pick(self, request: TraceRequest, seen: Sequence[Seen]) -> int:
+        """Return the replica for a request."""
+        blocks = self._index.blocks(request, seen[0])
+        total = [0.0] * len(seen)
+        for kind, weight in self._scorers:
+            for number, score in enumerate(self._score(kind, request, seen, blocks)):
+                total[number] += weight * score
+        if self._weighted and any(total):
+            chosen = self._choose.choices(range(len(seen)), weights=total)[0]
+        else:
+            best = max(total)
+            chosen = self._choose.choice([n for n, s in enumerate(total) if s == best])
+        self._index.add(blocks, chosen, seen[chosen])
+        return chosen
+
+    def _score(
+        self, kind: str, request: TraceRequest, seen: Sequence[Seen], blocks: Sequence[BlockName]
+    ) -> list[float]:
+        if kind == "queue-scorer":
+            least, most = min(s.waiting for s in seen), max(s.waiting for s in seen)
+            if least == most:
+                return [1.0] * len(seen)
+            return [(most - s.waiting) / (most - least) for s in seen]
+        if kind == "kv-cache-utilization-scorer":
+            return [1.0 - s.usage for s in seen]
+        if kind == "lora-affinity-scorer":
+            return [_lora(request.adapter or "", s) for s in seen]
+        if kind == "prefix-cache-scorer":
+            return self._index.scores(blocks, len(seen))
+        raise ValueError(f"scorer must be one of the picker's, got {kind!r}")
+
+
+def _lora(model: str, seen: Seen) -> float:
+    if model in seen.running_adapters:
+        return 1.0
+    if len(seen.running_adapters) + len(seen.waiting_adapters) < seen.max_adapters:
+        return 0.8
+    return 0.6 if model in seen.waiting_adapters else 0.0

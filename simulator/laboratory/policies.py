@@ -1,0 +1,81 @@
+"""The routing policies that are compared: Envoy's own, and the endpoint picker's configurations."""
+
+import hashlib
+from dataclasses import dataclass
+
+from gke_inference.gateway.picker import picker_config
+
+UPSTREAM_DEFAULTS = """\
+apiVersion: inference.networking.x-k8s.io/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+schedulingProfiles:
+- name: default
+  plugins:
+  - pluginRef: queue-scorer
+    weight: 2
+  - pluginRef: kv-cache-utilization-scorer
+    weight: 2
+  - pluginRef: prefix-cache-scorer
+    weight: 3
+"""
+"""What upstream's chart writes (gateway-api-inference-extension v1.2.0,
+config/charts/inferencepool/templates/epp-config.yaml)."""
+
+_LB = "type.googleapis.com/envoy.extensions.load_balancing_policies"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the shipped configuration depends on; see `gke_inference.gateway.picker`."""
+
+    has_adapters: bool = False
+    is_mixed: bool = False
+    """Whether replicas stand on different accelerators."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A way to choose the replica of a request."""
+
+    name: str
+    picker: str | None = None
+    """Configuration of the endpoint picker; None: Envoy chooses."""
+    balancer: str = ""
+    """Envoy's load balancing policy where there is no picker."""
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits of what the policy is."""
+        return hashlib.sha256((self.picker or self.balancer).encode()).hexdigest()[:12]
+
+    def envoy_policy(self) -> dict[str, object]:
+        """Return Envoy's policy, for a cluster without a picker."""
+        message = "".join(word.title() for word in self.balancer.split("_"))
+        kind = f"{_LB}.{self.balancer}.v3.{message}"
+        name = f"envoy.load_balancing_policies.{self.balancer}"
+        return {"typed_extension_config": {"name": name, "typed_config": {"@type": kind}}}
+
+
+BASELINE = "round_robin"
+DEFAULTS = "picker_defaults"
+SHIPPED = "shipped"
+
+
+def policies(facts: Facts) -> tuple[Policy, ...]:
+    """Return the policies to compare; what is shipped comes from the component itself."""
+    return (
+        Policy(BASELINE, balancer="round_robin"),
+        Policy("random", balancer="random"),
+        Policy("least_request", balancer="least_request"),
+        Policy(DEFAULTS, picker=UPSTREAM_DEFAULTS),
+        Policy(SHIPPED, picker=shipped(facts)),
+    )
+
+
+def shipped(facts: Facts) -> str:
+    """Return the configuration that the platform writes for a model."""
+    return picker_config(has_adapters=facts.has_adapters)

@@ -1,0 +1,78 @@
+"""A row of the laboratory's results: one stage of a workload under one policy."""
+
+from dataclasses import asdict
+from typing import Any
+
+from simulator.laboratory.lockstep import Stage
+from simulator.laboratory.policies import Policy
+from simulator.laboratory.workloads import StageSpec, Workload
+from simulator.traffic import Percentiles, Summary, Trace
+
+Row = dict[str, Any]
+
+
+def row_of(
+    workload: Workload, policy: Policy, seed: int, spec: StageSpec, trace: Trace, stage: Stage,
+    cached: tuple[int, int],
+) -> Row:  # fmt: skip
+    """Return the row of a stage.
+
+    Args:
+        workload: what was sent to what.
+        policy: who chose the replicas.
+        seed: of the trace.
+        spec: rate and duration.
+        trace: what was sent.
+        stage: what came back.
+        cached: prompt tokens looked for in prefix caches during the stage, and those found.
+    """
+    summary = stage.report.summary(workload.slo)
+    asked, found = cached
+    return {
+        "workload": workload.name,
+        "policy": policy.name,
+        "seed": seed,
+        "rate_qps": spec.rate,
+        "speed": round(summary.seconds / stage.wall_seconds, 2),
+        "replicas": len(workload.replicas),
+        **_figures(summary, workload.usd_per_hour),
+        "steady_tok_s": stage.report.steady_tok_s(spec.seconds),
+        "prefix_hit_rate": round(found / asked, 4) if asked else 0.0,
+        "answers_of_replicas": stage.report.replicas(),
+        "gateway_ms": asdict(Percentiles.of(stage.hops)),
+        "picker_looks": stage.ticks,
+        "valid": is_valid(summary.lag_p99_ms, stage.ticks, has_picker=policy.picker is not None),
+        "trace": trace.digest,
+        "config": policy.digest,
+    }
+
+
+def _figures(summary: Summary, usd_per_hour: float) -> Row:
+    tokens_per_hour = summary.throughput_tok_s * 3600
+    cost = usd_per_hour / tokens_per_hour * 1e6 if tokens_per_hour else None
+    return {
+        "sent": summary.sent,
+        "answered": summary.answered,
+        "refused": summary.refused,
+        "lost": summary.lost,
+        "errors": summary.errors,
+        "seconds": summary.seconds,
+        "throughput_tok_s": summary.throughput_tok_s,
+        "ttft_ms": asdict(summary.ttft_ms),
+        "ttft_mean_ms": summary.ttft_mean_ms,
+        "tpot_ms": asdict(summary.tpot_ms),
+        "goodput": summary.goodput,
+        "goodput_share": summary.goodput_share,
+        "usd_per_mtok": None if cost is None else round(cost, 4),
+        "client_lag_p99_ms": summary.lag_p99_ms,
+    }
+
+
+def is_valid(lag_ms: float, ticks: int, *, has_picker: bool) -> bool:
+    """Tell whether a row can be trusted.
+
+    In lockstep neither a slow client nor a slow gateway can bend a figure: time stands still for
+    them. What is left to check is that it did: the client sent when it was due, and a picker that
+    there is was shown the replicas.
+    """
+    return lag_ms < 1.0 and (ticks > 0 or not has_picker)

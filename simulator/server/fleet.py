@@ -1,0 +1,295 @@
+"""Many replicas in one process: `python -m simulator.server.fleet CONFIG.json`.
+
+Each replica is a whole engine with its own address and port, flags, accelerator, LoRA adapters and
+metrics page; they share nothing but the event loop. The routing laboratory measures gateways with
+it, because eight engines of a hundred running requests each take one core, not eight processes.
+
+The configuration::
+
+    {"speed": 1,
+     "control": {"address": "127.0.0.1", "port": 9900},
+     "replicas": [
+       {"name": "h100-0", "address": "127.0.1.1", "port": 8000,
+        "accelerator": "nvidia-h100-80gb", "chips": 2,
+        "flags": ["Qwen/Qwen3-32B", "--tensor-parallel-size=2", "--stream-interval=16"]}]}
+
+`speed` dilates time: at 2, engine time passes twice as fast as the wall's, so a step takes half as
+long for the client, and every metric is still stated in engine seconds. Whoever sends traffic
+divides intervals between arrivals by it and multiplies measured times by it. Each answer says it in
+the header `x-gke-inference-speed`, and the control page does.
+
+Control, JSON: `GET /replicas`; `POST /replicas/NAME/start`; `POST /replicas/NAME/stop` (as SIGTERM
+does it); `POST /replicas/NAME/kill` (connections break); `POST /replicas/NAME/slow` with
+`{"factor": 3}`.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from simulator.engine import logs
+from simulator.engine.clock import WallClock
+from simulator.engine.engine import Engine
+from simulator.engine.settings import PREFIX, EngineError, deploy
+from simulator.server.server import ApiServer
+from simulator.server.startup import start_up
+from twin.engines import vllm_flags as flags
+
+_log = logging.getLogger("vllm")
+_LAG_PROBE_SECONDS = 0.05
+
+
+class ReplicaConfig(BaseModel):
+    """One replica."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str = Field(min_length=1)
+    address: str = "127.0.0.1"
+    port: int = Field(ge=1, le=65_535)
+    accelerator: str = "cpu"
+    chips: int = Field(default=1, ge=1)
+    flags: tuple[str, ...] = Field(min_length=1)
+    """Arguments of `vllm serve`: the model, then flags."""
+    environment: Mapping[str, str] = Field(default_factory=dict[str, str])
+    """More of the container's environment, such as `GKE_INFERENCE_SIM_DURATIONS`."""
+    slowdown: float = Field(default=1.0, gt=0)
+    """By how much its steps take longer than the model says."""
+    running: bool = True
+    """Whether it is started with the fleet."""
+
+
+class ControlConfig(BaseModel):
+    """Where the fleet is controlled."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    address: str = "127.0.0.1"
+    port: int = Field(ge=1, le=65_535)
+
+
+class FleetConfig(BaseModel):
+    """All replicas of one process."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    replicas: tuple[ReplicaConfig, ...] = Field(min_length=1)
+    control: ControlConfig | None = None
+    speed: float = Field(default=1.0, gt=0)
+    """Engine seconds in a second of the wall."""
+
+    @field_validator("replicas")
+    @classmethod
+    def _names_and_ports_are_unique(
+        cls, replicas: tuple[ReplicaConfig, ...]
+    ) -> tuple[ReplicaConfig, ...]:
+        for what, values in (
+            ("name", [replica.name for replica in replicas]),
+            ("address and port", [f"{replica.address}:{replica.port}" for replica in replicas]),
+        ):
+            twice = {value for value in values if values.count(value) > 1}
+            if twice:
+                raise ValueError(f"each replica needs its own {what}, got {min(twice)} twice")
+        return replicas
+
+
+class Replica:
+    """One replica: stopped, or an engine behind a server; every start begins with a cold cache."""
+
+    def __init__(self, config: ReplicaConfig, speed: float) -> None:
+        self.config = config
+        self.engine: Engine | None = None
+        self._speed = speed
+        self._slowdown = config.slowdown
+        self._server: ApiServer | None = None
+        self._environment = {
+            **config.environment,
+            PREFIX + "ACCELERATOR": config.accelerator,
+            PREFIX + "CHIPS": str(config.chips),
+            PREFIX + "POD": config.name,
+            PREFIX + "POD_IP": config.address,
+        }
+        arguments = [*config.flags, f"--port={config.port}"]
+        self.deployment = deploy(flags.parse(arguments), self._environment)
+
+    async def start(self) -> None:
+        """Go through the start-up stages and listen; nothing where it does already.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        if self._server is not None:
+            return
+        await start_up(self.deployment, self._environment)
+        self.engine = Engine(self.deployment, WallClock(self._speed))
+        self.engine.slow_down(self._slowdown)
+        self._server = ApiServer(self.engine)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Stop as SIGTERM does it: see `ApiServer.stop`."""
+        server, self._server, self.engine = self._server, None, None
+        if server is not None:
+            await server.stop()
+
+    async def kill(self) -> None:
+        """Stop as SIGKILL or a lost node does it: connections break, nothing is answered."""
+        server, self._server, self.engine = self._server, None, None
+        if server is not None:
+            await server.kill()
+
+    def slow_down(self, factor: float) -> None:
+        """Make its steps take `factor` times as long as the model says.
+
+        Raises:
+            ValueError: the factor is not positive.
+        """
+        if factor <= 0:
+            raise ValueError(f"factor must be above 0, got {factor}")
+        self._slowdown = factor
+        if self.engine is not None:
+            self.engine.slow_down(factor)
+
+    def status(self) -> dict[str, Any]:
+        """Return what it is and does."""
+        engine = self.engine
+        return {
+            "name": self.config.name,
+            "url": f"http://{self.config.address}:{self.config.port}",
+            "accelerator": self.config.accelerator,
+            "model": self.deployment.served_names[0],
+            "kv_blocks": self.deployment.kv_blocks,
+            "block_size": self.deployment.block_size,
+            "slowdown": self._slowdown,
+            "running": engine is not None,
+            "requests_running": len(engine.scheduler.running) if engine else 0,
+            "requests_waiting": len(engine.scheduler.waiting) if engine else 0,
+            "steps": engine.core.steps if engine else 0,
+        }
+
+
+class Fleet:
+    """Replicas of one event loop.
+
+    Args:
+        config: what they are.
+
+    Raises:
+        EngineError: vLLM would refuse to start one of them.
+    """
+
+    def __init__(self, config: FleetConfig) -> None:
+        self.speed = config.speed
+        self._control = config.control
+        self.replicas = {entry.name: Replica(entry, config.speed) for entry in config.replicas}
+        self._runner: web.AppRunner | None = None
+        self._probe: asyncio.Task[None] | None = None
+        self._lag = 0.0
+
+    async def start(self) -> None:
+        """Start all replicas that are to run, and the control page.
+
+        Raises:
+            OSError: a port is taken.
+        """
+        wanted = [replica for replica in self.replicas.values() if replica.config.running]
+        await asyncio.gather(*(replica.start() for replica in wanted))
+        self._probe = asyncio.create_task(self._watch_lag())
+        if self._control is not None:
+            self._runner = web.AppRunner(self._app(), access_log=None, handle_signals=False)
+            await self._runner.setup()
+            await web.TCPSite(self._runner, self._control.address, self._control.port).start()
+
+    async def stop(self) -> None:
+        """Stop everything."""
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.gather(self._probe, return_exceptions=True)
+        await asyncio.gather(*(replica.stop() for replica in self.replicas.values()))
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _watch_lag(self) -> None:
+        """Note the longest time the loop was too busy to do what was due."""
+        while True:
+            due = time.monotonic() + _LAG_PROBE_SECONDS
+            await asyncio.sleep(_LAG_PROBE_SECONDS)
+            self._lag = max(self._lag, time.monotonic() - due)
+
+    def status(self) -> dict[str, Any]:
+        """Return the speed, the load of this process and all replicas.
+
+        `longest_lag_seconds` is by how much the process was late at worst since the last call: what
+        clients measured is too long by up to that.
+        """
+        lag, self._lag = self._lag, 0.0
+        return {
+            "speed": self.speed,
+            "cpu_seconds": time.process_time(),
+            "longest_lag_seconds": lag,
+            "replicas": [replica.status() for replica in self.replicas.values()],
+        }
+
+    def _app(self) -> web.Application:
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/replicas", self._show),
+                web.post("/replicas/{name}/{verb:start|stop|kill|slow}", self._do),
+            ]
+        )
+        return app
+
+    async def _show(self, _http: web.Request) -> web.Response:
+        return web.json_response(self.status())
+
+    async def _do(self, http: web.Request) -> web.Response:
+        replica = self.replicas.get(http.match_info["name"])
+        if replica is None:
+            return web.json_response({"error": "no such replica"}, status=404)
+        verb = http.match_info["verb"]
+        if verb == "slow":
+            try:
+                replica.slow_down(float((await http.json())["factor"]))
+            except (ValueError, KeyError, TypeError) as error:
+                return web.json_response({"error": f"slow needs a factor: {error}"}, status=400)
+        else:
+            await {"start": replica.start, "stop": replica.stop, "kill": replica.kill}[verb]()
+        return web.json_response(replica.status())
+
+
+async def _serve(config: FleetConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    fleet = Fleet(config)
+    await fleet.start()
+    _log.info("fleet ready", extra={"fields": {"replicas": len(fleet.replicas)}})
+    await stop.wait()
+    await fleet.stop()
+
+
+def main() -> None:
+    """Run a fleet; status 2 for a wrong configuration, 1 where vLLM would not come up."""
+    logs.set_up()
+    try:
+        config = FleetConfig.model_validate_json(Path(sys.argv[1]).read_text())
+    except (IndexError, OSError, ValidationError) as error:
+        sys.stderr.write(f"usage: python -m simulator.server.fleet CONFIG.json: {error}\n")
+        sys.exit(2)
+    try:
+        uvloop.run(_serve(config))
+    except (EngineError, OSError) as error:
+        _log.error("%s: %s", type(error).__name__, error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""The OpenAI API of the simulated engine."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestServer
+from openai import AsyncOpenAI, NotFoundError
+
+from simulator.engine.engine import Engine
+from simulator.server.server import ApiServer
+from simulator.tests.unit.engine.support import MODEL, ReplayClock, deployment, serve
+
+CHAT = {"messages": [{"role": "user", "content": "How does a batch work?"}]}
+
+
+def post(made: Any, path: str, body: Any, **headers: str) -> tuple[int, Any]:
+    async def use(client: Any, _engine: Engine) -> tuple[int, Any]:
+        data = body if isinstance(body, str | bytes) else json.dumps(body)
+        answer = await client.post(path, data=data, headers=headers)
+        text = await answer.text()
+        return answer.status, json.loads(text) if text.startswith("{") else text
+
+    return serve(made, use)
+
+
+def test_a_completion_has_as_many_tokens_as_its_usage_says():
+    status, body = post(
+        deployment(), "/v1/completions", {"prompt": "Tell me more", "max_tokens": 20}
+    )
+    assert status == 200
+    assert body["object"] == "text_completion"
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert body["choices"][0]["text"].startswith("This is a simulated answer of llama-3.1-8b:")
+    assert body["usage"]["completion_tokens"] == 20
+    assert body["usage"]["total_tokens"] == body["usage"]["prompt_tokens"] + 20
+
+
+def test_the_same_prompt_gets_the_same_answer():
+    first, second = (post(deployment(), "/v1/chat/completions", CHAT)[1] for _ in range(2))
+    assert first["choices"] == second["choices"]
+    assert first["choices"][0]["finish_reason"] == "stop"
+
+
+def test_a_stream_carries_role_text_reason_and_usage():
+    async def use(client: Any, _engine: Engine) -> list[str]:
+        body = {
+            **CHAT,
+            "stream": True,
+            "max_tokens": 12,
+            "stream_options": {"include_usage": True},
+        }
+        answer = await client.post("/v1/chat/completions", json=body)
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        assert answer.headers["x-gke-inference-pod"] == "pod-1"
+        return (await answer.text()).strip().split("\n\n")
+
+    lines = serve(deployment(), use)
+    assert lines[-1] == "data: [DONE]"
+    events = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+    assert events[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert events[-2]["choices"][0]["finish_reason"] == "length"
+    assert events[-1]["choices"] == []
+    assert events[-1]["usage"]["completion_tokens"] == 12
+    text = "".join(event["choices"][0]["delta"]["content"] for event in events[:-1])
+    whole = post(deployment(), "/v1/chat/completions", {**CHAT, "max_tokens": 12})[1]
+    assert text == whole["choices"][0]["message"]["content"]
+
+
+def test_the_openai_client_understands_it():
+    async def main() -> tuple[list[str], str, str]:
+        server = TestServer(ApiServer(Engine(deployment(), ReplayClock())).app)
+        async with server:
+            client: Any = AsyncOpenAI(base_url=str(server.make_url("/v1")), api_key="none")
+            models = [model.id async for model in client.models.list()]
+            answer = await client.chat.completions.create(model=MODEL, **CHAT)
+            parts = [
+                chunk.choices[0].delta.content or ""
+                async for chunk in await client.chat.completions.create(
+                    model=MODEL, stream=True, **CHAT
+                )
+            ]
+            with pytest.raises(NotFoundError):
+                await client.chat.completions.create(model="other", **CHAT)
+            await client.close()
+            return models, answer.choices[0].message.content, "".join(parts)
+
+    models, whole, streamed = asyncio.run(main())
+    assert models == [MODEL]
+    assert whole == streamed
+
+
+def test_a_stop_string_ends_the_text_before_it():
+    status, body = post(
+        deployment(), "/v1/completions", {"prompt": "x", "max_tokens": 50, "stop": [" answer"]}
+    )
+    assert status == 200
+    choice = body["choices"][0]
+    assert (choice["text"], choice["finish_reason"]) == ("This is a simulated", "stop")
+    assert choice["stop_reason"] == " answer"
+
+
+def test_a_text_goes_on_to_its_limit_when_its_end_is_ignored():
+    body = {"prompt": "x", "max_tokens": 500, "ignore_eos": True}
+    assert post(deployment(), "/v1/completions", body)[1]["usage"]["completion_tokens"] == 500
+
+
+def test_an_unknown_model_is_not_found_and_the_served_ones_are_named():
+    status, body = post(deployment(), "/v1/completions", {"prompt": "x", "model": "gpt-9"})
+    assert status == 404
+    assert body["error"] == {
+        "message": "The model `gpt-9` does not exist. Valid aliases: llama-3.1-8b.",
+        "type": "NotFoundError",
+        "param": "model",
+        "code": 404,
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("{not json", "json_invalid"),
+        ("[]", "valid dictionary"),
+        ({"max_tokens": 3}, "prompt must be a text"),
+        ({"prompt": ""}, "prompt cannot be empty"),
+        ({"prompt": "x", "max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"prompt": "x", "temperature": -1}, "temperature must be between"),
+        ({"prompt": "x", "n": 2}, "n must be 1"),
+        ({"prompt": "x", "logprobs": 3}, "logprobs is not available"),
+        ({"prompt": "x", "stop": 5}, "stop must be a text"),
+        ({"prompt": "x", "stream_options": {"include_usage": True}}, "stream=True"),
+        ({"prompt": ["a", "b"]}, "one prompt a request"),
+    ],
+)
+def test_a_bad_request_is_refused_with_a_reason(body: Any, problem: str):
+    status, answer = post(deployment(), "/v1/completions", body)
+    assert status == 400
+    assert problem in answer["error"]["message"]
+    assert answer["error"]["code"] == 400
+
+
+def test_a_prompt_beyond_the_context_is_refused_in_vllms_words():
+    made = deployment("--max-model-len", "64")
+    status, body = post(made, "/v1/completions", {"prompt": "word " * 100})
+    assert status == 400
+    assert "This model's maximum context length is 64 tokens" in body["error"]["message"]
+
+
+def test_more_output_than_the_context_holds_is_refused():
+    made = deployment("--max-model-len", "64")
+    status, body = post(made, "/v1/completions", {"prompt": "word", "max_tokens": 64})
+    assert status == 400
+    assert "is too large: 64" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("messages", [None, [], [{"content": "x"}], ["hello"]])
+def test_messages_without_roles_are_refused(messages: Any):
+    status, body = post(deployment(), "/v1/chat/completions", {"messages": messages})
+    assert status == 400
+    assert "message" in body["error"]["message"]
+
+
+def test_an_embedding_model_answers_with_unit_vectors_and_no_text():
+    made = deployment("--runner", "pooling", model="Qwen/Qwen3-Embedding-0.6B")
+    status, body = post(made, "/v1/embeddings", {"input": ["one", "two"], "dimensions": 32})
+    assert status == 200
+    assert [len(entry["embedding"]) for entry in body["data"]] == [32, 32]
+    assert sum(value * value for value in body["data"][0]["embedding"]) == pytest.approx(1)
+    assert body["data"][0]["embedding"] != body["data"][1]["embedding"]
+    assert post(made, "/v1/completions", {"prompt": "x"})[0] == 400
+
+
+def test_a_text_model_has_no_embeddings():
+    assert post(deployment(), "/v1/embeddings", {"input": "x"})[0] == 404
+
+
+def test_a_key_is_asked_for_where_one_is_set():
+    made = deployment("--api-key", "secret")
+    body = {"prompt": "x", "max_tokens": 1}
+    assert post(made, "/v1/completions", body)[0] == 401
+    assert post(made, "/v1/completions", body, Authorization="Bearer secret")[0] == 200
+
+
+def test_health_version_and_load_answer():
+    async def use(client: Any, _engine: Engine) -> list[Any]:
+        health = await client.get("/health")
+        version = await client.get("/version")
+        load = await client.get("/load")
+        return [health.status, await health.text(), await version.json(), await load.json()]
+
+    assert serve(deployment(), use) == [200, "", {"version": "0.32.0"}, {"server_load": 0}]
+
+
+def test_tokenize_counts_as_completions_do():
+    counted = post(deployment(), "/tokenize", {"prompt": "a few words"})[1]
+    body = post(deployment(), "/v1/completions", {"prompt": "a few words", "max_tokens": 1})[1]
+    assert counted["count"] == body["usage"]["prompt_tokens"] == len(counted["tokens"])
+
+
+def test_a_full_queue_turns_requests_away_with_503():
+    made = deployment("--max-num-queued-reqs", "0")
+    status, body = post(made, "/v1/completions", {"prompt": "x"})
+    assert status == 503
+    assert "cannot accept new requests" in body["error"]["message"]
+
+
+def test_a_client_that_goes_away_aborts_its_request():
+    async def use(client: Any, engine: Engine) -> tuple[int, str]:
+        body = {"prompt": "x", "max_tokens": 100_000, "ignore_eos": True, "stream": True}
+        answer = await client.post("/v1/completions", json=body)
+        await answer.content.readline()
+        answer.close()
+        for _ in range(1000):
+            if engine.unfinished == 0:
+                break
+            await asyncio.sleep(0.005)
+        return engine.unfinished, engine.metrics.render()
+
+    unfinished, metrics = serve(deployment(), use)
+    assert unfinished == 0
+    assert 'finished_reason="abort",model_name="llama-3.1-8b"} 1.0' in metrics

@@ -1,0 +1,122 @@
+"""What flags, environment and hardware make of an engine, and when vLLM would not start."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from simulator.engine.settings import EngineError
+from simulator.server.startup import compile_key, stages, start_up
+from simulator.tests.unit.engine.support import deployment
+
+RULES = {
+    "initialise": 20,
+    "weights_gb_per_second": 0.5,
+    "weights_streamed_gb_per_second": 2.0,
+    "compile_gpu": 60,
+    "compile_tpu": 420,
+    "compile_cached": 25,
+}
+TPU = {"GKE_INFERENCE_SIM_ACCELERATOR": "tpu-v6e-slice", "GKE_INFERENCE_SIM_CHIPS": "4"}
+
+
+def on_tpu(mounts: dict[str, str], *flags: str, read_only: tuple[str, ...] = ()):
+    return deployment(
+        "--tensor-parallel-size=4",
+        *flags,
+        **TPU,
+        GKE_INFERENCE_SIM_SPEED="100000",
+        GKE_INFERENCE_SIM_DURATIONS=json.dumps(RULES),
+        GKE_INFERENCE_SIM_MOUNTS=json.dumps(mounts),
+        GKE_INFERENCE_SIM_READ_ONLY=json.dumps(read_only),
+    )
+
+
+def test_batch_defaults_are_vllms_for_the_hardware():
+    h100 = deployment()
+    assert (h100.max_batched_tokens, h100.max_sequences) == (8192, 1024)
+    v6e = deployment("--tensor-parallel-size=4", **TPU)
+    assert (v6e.max_batched_tokens, v6e.max_sequences) == (1024, 256)
+
+
+def test_kv_blocks_are_what_the_weights_leave():
+    one = deployment("--gpu-memory-utilization=0.9")
+    tokens = one.kv_blocks * one.block_size
+    assert tokens == pytest.approx((80 * 0.9 - 16.06 - 1.5) * 1e9 / 131_072, rel=0.01)
+    assert deployment("--kv-cache-dtype=fp8").kv_blocks > 1.9 * deployment().kv_blocks
+
+
+def test_auto_length_is_what_fits():
+    made = deployment("--max-model-len=auto", GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")
+    assert 1000 < made.max_model_len < 131_072
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "problem"),
+    [
+        ("llama-3.3-70b", (), "torch.OutOfMemoryError"),
+        ("qwen3-32b", ("--gpu-memory-utilization=0.8",), "No available memory"),
+        ("llama-3.1-8b", ("--tensor-parallel-size=8",), "World size (8) is larger"),
+        ("mymodel", (), "size of a model must stand in its name"),
+        ("llama-3.1-8b", ("--lora-modules", "a=/a"), "LoRA is not enabled"),
+    ],
+)
+def test_what_vllm_could_not_serve_is_refused_in_its_words(
+    model: str, flags: tuple[str, ...], problem: str
+):
+    with pytest.raises(EngineError) as refused:
+        deployment(*flags, model=model)
+    assert problem in str(refused.value)
+
+
+def test_a_context_that_does_not_fit_is_refused_with_the_one_that_would():
+    with pytest.raises(EngineError, match="estimated maximum model length is"):
+        deployment(GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")
+
+
+def test_a_path_without_a_size_is_explained_by_the_served_name():
+    made = deployment("--served-model-name=llama-3.1-8b", model="/models/base")
+    assert made.shape.parameters_billion == 8.03
+    assert made.served_names == ("llama-3.1-8b",)
+
+
+def test_tpu7x_has_two_devices_a_chip():
+    made = deployment(
+        "--tensor-parallel-size=2",
+        GKE_INFERENCE_SIM_ACCELERATOR="tpu7x",
+        GKE_INFERENCE_SIM_CHIPS="1",
+    )
+    assert (made.devices, made.chips) == (2, 1)
+
+
+def test_an_engine_that_knows_no_rules_starts_at_once():
+    assert stages(deployment(), compiled=False) == {}
+
+
+def test_stages_follow_the_rules_and_the_size_of_the_model():
+    cold = stages(on_tpu({}), compiled=False)
+    assert cold == {"initialise": 20, "weights": pytest.approx(32.12), "compile": 420}
+    assert stages(on_tpu({}), compiled=True)["compile"] == 25
+    assert stages(on_tpu({}, "--load-format=runai_streamer"), compiled=False)[
+        "weights"
+    ] == pytest.approx(8.03)
+
+
+def test_a_second_start_finds_the_compiled_programs(tmp_path: Path):
+    made = on_tpu({"/cache": str(tmp_path)})
+    environment = {"VLLM_XLA_CACHE_PATH": "/cache/xla"}
+    asyncio.run(start_up(made, environment))
+    assert (tmp_path / "xla" / f"{compile_key(made)}.json").exists()
+
+
+def test_a_cache_outside_every_mount_or_on_a_read_only_one_keeps_nothing(tmp_path: Path):
+    asyncio.run(start_up(on_tpu({"/cache": str(tmp_path)}), {"VLLM_XLA_CACHE_PATH": "/other"}))
+    read_only = on_tpu({"/cache": str(tmp_path)}, read_only=("/cache",))
+    asyncio.run(start_up(read_only, {"VLLM_XLA_CACHE_PATH": "/cache"}))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flag", ["--max-num-seqs=7", "--max-num-batched-tokens=77"])
+def test_changed_shapes_compile_again(flag: str):
+    assert compile_key(on_tpu({})) != compile_key(on_tpu({}, flag))

@@ -1,0 +1,80 @@
+"""An engine over several hosts: joining, losing one, and what the network costs."""
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from planner.fit.chips import accelerator
+from planner.fit.shapes import shape_of
+from planner.speed.roofline import CostModel, StepLoad
+from simulator.engine.settings import Deployment, deploy
+from simulator.server.group import Leader, hosts_of, port_of, work
+from twin.engines import vllm_flags as flags
+from twin.host.ports import free_port
+
+H100 = {"GKE_INFERENCE_SIM_ACCELERATOR": "nvidia-h100-80gb", "GKE_INFERENCE_SIM_CHIPS": "8"}
+
+
+def deployed(*more: str, **environment: str) -> Deployment:
+    words = ["llama-3.1-405b", "--max-model-len=8192", "--tensor-parallel-size=8"]
+    return deploy(flags.parse([*words, *more]), {**H100, **environment})
+
+
+def test_an_engine_has_the_chips_and_the_memory_of_all_its_hosts():
+    found = deployed("--pipeline-parallel-size=2", "--nnodes=2")
+    assert found.chips == 16
+    assert found.kv_blocks > 0
+    assert hosts_of(found, {}) == 2
+    assert port_of(found.flags) == 29501
+
+
+def test_with_ray_the_operator_says_how_many_hosts_there_are():
+    found = deployed("--pipeline-parallel-size=2", "--distributed-executor-backend=ray")
+    assert hosts_of(found, {"LWS_GROUP_SIZE": "2"}) == 2
+    assert port_of(found.flags) == 6379
+
+
+def test_a_leader_is_complete_with_its_last_worker_and_hears_of_a_lost_one(tmp_path: Path):
+    names = tmp_path / "names.json"
+    names.write_text(json.dumps({"big-0.big-0.n": "127.0.0.1"}))
+    port = free_port()
+
+    async def scene() -> tuple[bool, str]:
+        leader = Leader(2)
+        forming = asyncio.create_task(leader.wait("127.0.0.1", port))
+        workers = [
+            asyncio.create_task(work("big-0.big-0.n", port, f"big-0-{i}", names)) for i in (1, 2)
+        ]
+        await asyncio.wait_for(forming, 10)
+        before = leader.lost.done()
+        workers[1].cancel()
+        with suppress(asyncio.CancelledError):
+            await workers[1]
+        lost = await asyncio.wait_for(leader.lost, 10)
+        await leader.close()
+        await asyncio.gather(*workers, return_exceptions=True)
+        return before, lost
+
+    assert asyncio.run(scene()) == (False, "big-0-2")
+
+
+def test_a_leader_alone_waits_for_nobody():
+    async def scene() -> None:
+        leader = Leader(0)
+        await asyncio.wait_for(leader.wait("127.0.0.1", 1), 1)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("tokens", [1, 256])
+def test_a_hop_between_hosts_makes_a_step_longer_and_more_tokens_a_hop(tokens: int):
+    shape, chip = shape_of("llama-3.1-405b"), accelerator("nvidia-h100-80gb")
+    load = StepLoad(0, tokens, tokens * 1000)
+
+    def seconds(stages: int) -> float:
+        return CostModel(shape, chip, 8 * stages, stages=stages).link_seconds(load.decode_tokens)
+
+    assert seconds(1) < seconds(2) < seconds(3)

@@ -1,0 +1,37 @@
+"""Traffic: an open-loop load generator that replays a trace against an OpenAI endpoint.
+
+    trace = Trace.merge("mine", shared_prefix(rate=20, seconds=30, seed=1))
+    report = run(trace, "http://127.0.0.1:18080")
+    assert report.summary().lost == 0
+
+Requests leave at the times the trace says, whatever becomes of the ones before; each is booked as
+answered, refused (an error the client can read) or lost (none).
+"""
+
+from simulator.traffic.asks import Ask, Prompt, Trace
+from simulator.traffic.client import Client, Options, Pace, Steady, replay, run
+from simulator.traffic.generators import mixed_lengths, multi_adapter, poisson_times, shared_prefix
+from simulator.traffic.records import Outcome, Record
+from simulator.traffic.report import Percentiles, Report, Slo, Summary
+
+__all__ = [
+    "Ask",
+    "Client",
+    "Options",
+    "Outcome",
+    "Pace",
+    "Percentiles",
+    "Prompt",
+    "Record",
+    "Report",
+    "Slo",
+    "Steady",
+    "Summary",
+    "Trace",
+    "mixed_lengths",
+    "multi_adapter",
+    "poisson_times",
+    "replay",
+    "run",
+    "shared_prefix",
+]

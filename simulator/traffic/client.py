@@ -1,0 +1,284 @@
+"""Sends the requests of a trace when they are due, and tells answers from errors from losses."""
+
+import asyncio
+import gc
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import aiohttp
+import uvloop
+
+from simulator.traffic.asks import Ask, Trace
+from simulator.traffic.records import Outcome, Record
+from simulator.traffic.report import Report
+
+POD_HEADER = "x-gke-inference-pod"
+_DETAIL = 200
+_BUFFER = 2**20
+_HEAD_START_SECONDS = 0.05
+
+
+class Pace(Protocol):
+    """Trace time: what is measured is stated in it."""
+
+    def now(self) -> float:
+        """Return the trace time."""
+        ...
+
+
+class Steady:
+    """Trace time at one speed, from 0.
+
+    Args:
+        speed: trace seconds in a real one.
+    """
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self._speed = speed
+        self._start = time.monotonic()
+
+    def now(self) -> float:
+        """Return the trace time."""
+        return (time.monotonic() - self._start) * self._speed
+
+    def delay(self, moment: float) -> float:
+        """Return the real seconds until a moment of trace time."""
+        return moment / self._speed - (time.monotonic() - self._start)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a trace is replayed."""
+
+    speed: float = 1.0
+    """Trace seconds that pass in a real one; the engines behind must run as fast. What is
+    reported is in trace seconds."""
+    timeout_seconds: float = 600.0
+    """Real seconds after which a request without an end counts as lost."""
+    path: str = "/v1/completions"
+    connect_seconds: float = 10.0
+    """Real seconds to get a connection."""
+
+
+@dataclass
+class _Progress:
+    """What is known of a request under way."""
+
+    number: int
+    first: float | None = None
+    last: float | None = None
+    tokens: int = 0
+    prompt_tokens: int = 0
+    finished: bool = False
+    ended: bool = False
+    error: str = ""
+    status: int | None = None
+    replica: str = ""
+
+
+class _Lost(Exception):
+    """The server broke the protocol: reason and detail."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Client:
+    """Sends single requests; an async context manager.
+
+    Args:
+        url: base URL, without `/v1`.
+        pace: what the times of records are stated in.
+        options: path and time-outs.
+        on_first: called with a request's number when its first token has come.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        pace: Pace,
+        options: Options | None = None,
+        on_first: Callable[[int], None] | None = None,
+    ) -> None:
+        self._options = options or Options()
+        self._url = url.rstrip("/") + self._options.path
+        self._pace = pace
+        self._on_first = on_first
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> "Client":
+        """Open the session; connections are made as they are needed."""
+        limits = aiohttp.ClientTimeout(
+            total=self._options.timeout_seconds, sock_connect=self._options.connect_seconds
+        )
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            timeout=limits,
+            headers={"Content-Type": "application/json"},
+            read_bufsize=_BUFFER,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(self, number: int, ask: Ask, body: bytes, start: float = 0.0) -> Record:
+        """Send a request and return what became of it; never raises for what a server does.
+
+        `body` is made before it is due; `start` is the trace time that records count from.
+        """
+        if self._session is None:
+            raise RuntimeError("the client must be entered first")
+        sent = self._pace.now() - start
+        seen = _Progress(number)
+        outcome, error, detail = Outcome.LOST, "", ""
+        try:
+            async with self._session.post(self._url, data=body, headers=ask.headers) as response:
+                seen.status = response.status
+                seen.replica = response.headers.get(POD_HEADER, "")
+                if response.status >= 400:
+                    detail = await response.text(errors="replace")
+                    outcome, error = Outcome.REFUSED, f"http-{response.status}"
+                else:
+                    await (self._stream if ask.stream else self._whole)(response, seen)
+                    outcome, error = Outcome.ANSWERED, ""
+                    if seen.error:
+                        outcome, error, detail = Outcome.REFUSED, "stream-error", seen.error
+        except (_Lost, OSError, aiohttp.ClientError) as problem:
+            error, detail = _reason(problem), str(problem) or repr(problem)
+        return Record(
+            number=number,
+            outcome=outcome,
+            due=ask.at,
+            sent=sent,
+            done=self._pace.now() - start,
+            first=None if seen.first is None else seen.first - start,
+            last=None if seen.last is None else seen.last - start,
+            tokens=seen.tokens,
+            prompt_tokens=seen.prompt_tokens,
+            status=seen.status,
+            error=error,
+            detail=detail[:_DETAIL],
+            replica=seen.replica,
+            group=ask.group,
+        )
+
+    async def _stream(self, response: aiohttp.ClientResponse, seen: _Progress) -> None:
+        """Read server-sent events until the end.
+
+        Raises:
+            _Lost: there is no end, or what came is not a stream.
+        """
+        rest = b""
+        async for data in response.content.iter_any():
+            now = self._pace.now()
+            *events, rest = (rest + data).split(b"\n\n")
+            for event in events:
+                self._event(event.strip(), seen, now)
+        if rest.strip():
+            raise _Lost("truncated", f"ends inside an event: {rest[:60]!r}")
+        if seen.error:
+            return
+        if not (seen.finished and seen.ended):
+            missing = "finish_reason" if not seen.finished else "[DONE]"
+            raise _Lost("unfinished", f"the stream ended without {missing}")
+
+    def _event(self, event: bytes, seen: _Progress, now: float) -> None:
+        if not event.startswith(b"data:"):
+            return  # a comment that keeps the connection open
+        payload = event[5:].strip()
+        if payload == b"[DONE]":
+            seen.ended = True
+            return
+        body = _object(payload)
+        if body.get("error"):
+            seen.error = json.dumps(body["error"])
+            return
+        choices: list[dict[str, Any]] = body.get("choices") or []
+        for choice in choices:
+            delta: dict[str, Any] = choice.get("delta") or {}
+            if choice.get("text") or delta.get("content"):
+                if seen.first is None:
+                    seen.first = now
+                    if self._on_first is not None:
+                        self._on_first(seen.number)
+                seen.last = now
+            seen.finished = seen.finished or choice.get("finish_reason") is not None
+        _usage(body, seen)
+
+    async def _whole(self, response: aiohttp.ClientResponse, seen: _Progress) -> None:
+        body = _object(await response.read())
+        if body.get("error"):
+            seen.error = json.dumps(body["error"])
+            return
+        choices: list[dict[str, Any]] = body.get("choices") or []
+        if not choices or choices[0].get("finish_reason") is None:
+            raise _Lost("unfinished", "an answer without a finish_reason")
+        seen.last = self._pace.now()
+        _usage(body, seen)
+
+
+def _object(payload: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(payload)
+    except ValueError as error:
+        raise _Lost("malformed", f"not JSON: {payload[:60]!r}") from error
+    if not isinstance(found, dict):
+        raise _Lost("malformed", f"not an object: {payload[:60]!r}")
+    return cast("dict[str, Any]", found)
+
+
+def _usage(body: dict[str, Any], seen: _Progress) -> None:
+    usage = body.get("usage")
+    if usage:
+        seen.tokens = int(usage.get("completion_tokens") or 0)
+        seen.prompt_tokens = int(usage.get("prompt_tokens") or 0)
+
+
+def _reason(problem: Exception) -> str:
+    """Return the word for how a request was lost."""
+    if isinstance(problem, _Lost):
+        return problem.reason
+    if isinstance(problem, TimeoutError):
+        return "timeout"
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        return "connect"
+    return "truncated" if isinstance(problem, aiohttp.ClientPayloadError) else "reset"
+
+
+async def replay(trace: Trace, url: str, options: Options | None = None) -> Report:
+    """Send the requests of a trace to an OpenAI endpoint in the running event loop.
+
+    Args:
+        trace: what is sent, and when.
+        url: base URL, without `/v1`.
+        options: speed and time-outs.
+    """
+    options = options or Options()
+    pace = Steady(options.speed)
+    tasks: list[asyncio.Task[Record]] = []
+    async with Client(url, pace, options) as client:
+        start = pace.now() + _HEAD_START_SECONDS * options.speed
+        for number, ask in enumerate(trace.asks):
+            body = ask.body()  # made before it is due
+            wait = pace.delay(start + ask.at)
+            if wait > 0:
+                await asyncio.sleep(wait)
+            tasks.append(asyncio.create_task(client.send(number, ask, body, start)))
+        records = await asyncio.gather(*tasks)
+    return Report(tuple(records), options.speed)
+
+
+def run(trace: Trace, url: str, options: Options | None = None) -> Report:
+    """Send the requests of a trace and return what became of each; blocks until all have ended.
+
+    Safe to call from a thread: it has an event loop of its own.
+    """
+    gc.collect()
+    return uvloop.run(replay(trace, url, options))

@@ -1,0 +1,147 @@
+"""What a replay comes to: counts, rates and percentiles."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from simulator.traffic.records import Outcome, Record
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """The median and the tails of a time, in milliseconds; 0 where nothing was measured."""
+
+    p50: float
+    p95: float
+    p99: float
+
+    @classmethod
+    def of(cls, seconds: Iterable[float]) -> "Percentiles":
+        """Return the percentiles of times in seconds, interpolated between neighbours."""
+        times = sorted(seconds)
+        return cls(*(round(1000 * percentile(times, share), 3) for share in (0.50, 0.95, 0.99)))
+
+
+def percentile(ordered: list[float], share: float) -> float:
+    """Return a percentile of ordered values, 0 where there are none."""
+    if not ordered:
+        return 0.0
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+@dataclass(frozen=True)
+class Slo:
+    """What a user is promised, in milliseconds."""
+
+    ttft_ms: float
+    tpot_ms: float
+
+    def holds(self, record: Record) -> bool:
+        """Tell whether an answer kept the promise; an answer of one token has no TPOT."""
+        if record.outcome is not Outcome.ANSWERED or record.ttft is None:
+            return False
+        return record.ttft * 1000 <= self.ttft_ms and (record.tpot or 0) * 1000 <= self.tpot_ms
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Totals of a replay, in the engine's time (see `Report.speed`)."""
+
+    sent: int
+    answered: int
+    refused: int
+    lost: int
+    seconds: float
+    """From the first request to the last answer."""
+    throughput_tok_s: float
+    """Output tokens of complete answers a second, the draining at the end included."""
+    ttft_ms: Percentiles
+    tpot_ms: Percentiles
+    ttft_mean_ms: float
+    goodput: float | None
+    """Answers a second that kept the SLO; None without one."""
+    goodput_share: float | None
+    """Part of all requests sent that kept the SLO."""
+    errors: dict[str, int]
+    """Refused and lost, by reason."""
+    lag_p99_ms: float
+    """How late the client itself was, in real milliseconds: large values make a run invalid."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the summary as JSON can hold it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every request of a replay."""
+
+    records: tuple[Record, ...]
+    speed: float = 1.0
+    """Engine seconds that pass in a real one; records are in engine seconds."""
+
+    def of(self, outcome: Outcome) -> list[Record]:
+        """Return the requests that ended in one way."""
+        return [record for record in self.records if record.outcome is outcome]
+
+    @property
+    def lost(self) -> list[Record]:
+        """Requests without answer or error."""
+        return self.of(Outcome.LOST)
+
+    def replicas(self) -> dict[str, int]:
+        """Return how many answers each pod gave."""
+        return dict(Counter(r.replica for r in self.of(Outcome.ANSWERED)))
+
+    def between(self, start: float, end: float) -> "Report":
+        """Return the requests that were due in an interval."""
+        kept = tuple(r for r in self.records if start <= r.due < end)
+        return Report(kept, self.speed)
+
+    def steady_tok_s(self, seconds: float) -> float:
+        """Return the output tokens a second that came while requests were being sent.
+
+        An answer's tokens are spread evenly from its first to its last. Unlike the throughput of a
+        summary this does not depend on how long the slowest answer takes to drain.
+
+        Args:
+            seconds: of sending.
+        """
+        came = 0.0
+        for record in self.of(Outcome.ANSWERED):
+            if record.first is None or record.last is None or record.first >= seconds:
+                continue
+            took = record.last - record.first
+            share = 1.0 if record.last <= seconds else (seconds - record.first) / took
+            came += record.tokens * share
+        return round(came / seconds, 1)
+
+    def summary(self, slo: Slo | None = None) -> Summary:
+        """Return the totals; with an SLO also the goodput."""
+        answered = self.of(Outcome.ANSWERED)
+        start = min((r.due for r in self.records), default=0.0)
+        seconds = max((r.done for r in self.records), default=0.0) - start
+        ttft = [r.ttft for r in answered if r.ttft is not None]
+        good = sum(slo.holds(r) for r in answered) if slo else None
+        errors = Counter(r.error for r in self.records if r.error)
+        lags = sorted(r.lag / self.speed for r in self.records)
+        return Summary(
+            sent=len(self.records),
+            answered=len(answered),
+            refused=len(self.of(Outcome.REFUSED)),
+            lost=len(self.lost),
+            seconds=round(seconds, 3),
+            throughput_tok_s=round(sum(r.tokens for r in answered) / seconds, 1) if seconds else 0,
+            ttft_ms=Percentiles.of(ttft),
+            tpot_ms=Percentiles.of(r.tpot for r in answered if r.tpot is not None),
+            ttft_mean_ms=round(1000 * sum(ttft) / len(ttft), 3) if ttft else 0.0,
+            goodput=None if good is None else round(good / seconds, 3) if seconds else 0.0,
+            goodput_share=None if good is None else round(good / max(1, len(self.records)), 4),
+            errors=dict(errors),
+            lag_p99_ms=round(1000 * percentile(lags, 0.99), 3),
+        )

@@ -1,0 +1,213 @@
+from typing import Any
+
+import pulumi
+import pytest
+
+from gke_inference.catalogue.rungs import Rung, RungError
+from gke_inference.catalogue.rungs import check_rung as typed_check_rung
+from gke_inference.catalogue.rungs import checked_input as typed_checked_input
+
+V6E = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
+L4 = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
+FLEX = {"provisioning": "flex-start"}
+RESERVED = {"provisioning": "reservation", "reservation": "v6e-prod"}
+
+
+def check_rung(rung: Any, *rest: Any, **more: Any) -> Rung:
+    return typed_check_rung(rung, *rest, **more)
+
+
+def checked_input(rung: Any, where: str) -> Rung:
+    return typed_checked_input(rung, where)
+
+
+def test_a_tpu_rung_knows_its_machine_memory_and_devices():
+    rung = check_rung({**V6E, "topology": "4x4"})
+    assert (rung.machine_type, rung.hosts, rung.chips_per_node) == ("ct6e-standard-4t", 4, 4)
+    assert (rung.chips, rung.memory_gib, rung.devices) == (16, 512, 16)
+    assert rung.is_multi_host
+    assert rung.label == "tpu-v6e 4x4 on-demand"
+
+
+def test_a_tpu7x_chip_is_two_devices():
+    rung = check_rung({**V6E, "accelerator": "tpu7x", "topology": "2x2x1"})
+    assert (rung.chips, rung.devices, rung.memory_gib) == (4, 8, 768)
+
+
+def test_a_gpu_rung_knows_its_machine():
+    rung = check_rung({**L4, "count": 4})
+    assert (rung.machine_type, rung.hosts, rung.memory_gib) == ("g2-standard-48", 1, 96)
+    assert rung.topology is None
+    assert rung.label == "nvidia-l4 x4 spot"
+
+
+def test_a_family_with_one_shape_needs_no_count():
+    assert check_rung({"accelerator": "nvidia-b200", "provisioning": "spot"}).chips_per_node == 8
+
+
+def test_a_machine_type_gives_the_count():
+    rung = check_rung(
+        {"accelerator": "nvidia-l4", "machine_type": "g2-standard-24", "provisioning": "spot"}
+    )
+    assert rung.chips_per_node == 2
+
+
+def test_numbers_may_come_as_other_languages_send_them():
+    assert check_rung({**L4, "count": 2.0}).chips_per_node == 2
+    assert check_rung({**V6E, **FLEX, "max_run_hours": 12.0}).max_run_hours == 12
+
+
+def test_flex_start_lives_a_week_unless_said_otherwise():
+    assert check_rung({**V6E, **FLEX}).max_run_hours == 168
+    assert check_rung(V6E).max_run_hours is None
+
+
+def test_a_reservation_keeps_its_name_project_and_zones():
+    rung = check_rung(
+        {
+            **V6E,
+            **RESERVED,
+            "reservation_project": "acme-shared",
+            "reservation_zones": ["us-east5-b"],
+        },
+        region="us-east5",
+    )
+    assert rung.reservation == "v6e-prod"
+    assert rung.reservation_project == "acme-shared"
+    assert rung.reservation_zones == ("us-east5-b",)
+
+
+def test_a_calendar_rung_is_a_named_reservation():
+    rung = check_rung({**V6E, "provisioning": "calendar", "reservation": "load-test"})
+    assert rung.reservation == "load-test"
+
+
+def test_a_zone_newer_than_the_catalogue_can_be_trusted():
+    new = {**V6E, "zones": ["us-east5-z"], "allow_unlisted_zones": True}
+    assert check_rung(new, region="us-east5").zones == ("us-east5-z",)
+
+
+def test_any_zone_passes_where_the_catalogue_knows_only_the_region():
+    mega = {"accelerator": "nvidia-h100-mega-80gb", "provisioning": "spot"}
+    assert check_rung({**mega, "zones": ["us-east5-a"]}).zones == ("us-east5-a",)
+
+
+REFUSED = {
+    "an unknown accelerator": ({**V6E, "accelerator": "tpu-v6"}, "accelerator", "did you mean"),
+    "no accelerator": ({"provisioning": "spot"}, "accelerator", "must be one of nvidia-a100"),
+    "an unknown provisioning": ({**V6E, "provisioning": "cheap"}, "provisioning", "got 'cheap'"),
+    "a topology that does not exist": ({**V6E, "topology": "2x3"}, "topology", "1x1, 2x2, 2x4"),
+    "a tpu without a topology": (
+        {"accelerator": "tpu-v6e", "provisioning": "spot"},
+        "topology",
+        "must be one of 1x1",
+    ),
+    "a topology on a gpu": ({**L4, "topology": "2x2"}, "topology", "shaped by 'count'"),
+    "a count on a tpu": ({**V6E, "count": 4}, "count", "shaped by 'topology'"),
+    "no count on a gpu": (
+        {"accelerator": "nvidia-l4", "provisioning": "spot"},
+        "count",
+        "(1, 2, 4, 8), got None",
+    ),
+    "a count no node has": ({**L4, "count": 3}, "count", "(1, 2, 4, 8), got 3"),
+    "half a gpu": ({**L4, "count": 0.5}, "count", "got 0.5"),
+    "a count that is true": ({**L4, "count": True}, "count", "got True"),
+    "a machine with another count": (
+        {**L4, "count": 2, "machine_type": "g2-standard-48"},
+        "count",
+        "must be 4, the GPUs of a g2-standard-48, got 2",
+    ),
+    "a machine of another chip": (
+        {**L4, "machine_type": "a3-highgpu-1g"},
+        "machine_type",
+        "must be a machine type of nvidia-l4",
+    ),
+    "a machine that cannot make the slice": (
+        {**V6E, "machine_type": "ct6e-standard-8t"},
+        "machine_type",
+        "must be ct6e-standard-4t",
+    ),
+    "flex-start with a reservation": (
+        {**V6E, **FLEX, "reservation": "v6e-prod"},
+        "reservation",
+        "must be left out with flex-start, got 'v6e-prod'",
+    ),
+    "spot with a reservation": ({**L4, "reservation": "l4"}, "reservation", "left out with spot"),
+    "on-demand with the project of a reservation": (
+        {**V6E, "reservation_project": "acme"},
+        "reservation_project",
+        "left out with on-demand",
+    ),
+    "spot with the zones of a reservation": (
+        {**L4, "reservation_zones": ["us-east1-b"]},
+        "reservation_zones",
+        "left out with spot",
+    ),
+    "a reservation without a name": (
+        {**V6E, "provisioning": "reservation"},
+        "reservation",
+        "must be a name with reservation, got None",
+    ),
+    "a calendar without a name": (
+        {**V6E, "provisioning": "calendar", "reservation": ""},
+        "reservation",
+        "must be a name with calendar, got ''",
+    ),
+    "a reservation with zones of its own": (
+        {**V6E, **RESERVED, "zones": ["us-east5-b"]},
+        "zones",
+        "use 'reservation_zones'",
+    ),
+    "run hours without flex-start": (
+        {**V6E, "max_run_hours": 24},
+        "max_run_hours",
+        "left out with on-demand",
+    ),
+    "more than a week": ({**V6E, **FLEX, "max_run_hours": 169}, "max_run_hours", "1 to 168"),
+    "no time at all": ({**V6E, **FLEX, "max_run_hours": 0}, "max_run_hours", "got 0"),
+    "a zone of another region": (
+        {**V6E, "zones": ["us-central1-a"]},
+        "zones",
+        "must be zones of us-east5, got 'us-central1-a'",
+    ),
+    "a zone without the chip": (
+        {**V6E, "zones": ["us-east5-d"]},
+        "zones",
+        "(us-east5-a, us-east5-b, us-east5-c), got 'us-east5-d'",
+    ),
+    "a region without the chip": (L4, "accelerator", "offered in us-east5, got nvidia-l4"),
+    "no zones in a list": ({**V6E, "zones": []}, "zones", "different names, or left out, got []"),
+    "a zone twice": (
+        {**V6E, "zones": ["us-east5-a", "us-east5-a"]},
+        "zones",
+        "must be a list of different names",
+    ),
+    "a pool that is not a list": ({**V6E, "node_pools": "v6e"}, "node_pools", "got 'v6e'"),
+    "a pool without a name": ({**V6E, "node_pools": [""]}, "node_pools", "different names"),
+}
+
+
+@pytest.mark.parametrize(("rung", "field", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_broken_rule_is_refused_with_field_rule_and_value(rung, field, words):
+    with pytest.raises(RungError) as refused:
+        check_rung(rung, "capacity.chat.rungs[0]", region="us-east5")
+    assert refused.value.field == field
+    assert refused.value.path == f"capacity.chat.rungs[0].{field}"
+    assert str(refused.value).startswith(f"capacity.chat.rungs[0].{field}: must be ")
+    assert words in str(refused.value)
+
+
+def test_pools_made_by_hand_are_kept_by_name():
+    assert check_rung({**V6E, "node_pools": ["v6e-a", "v6e-b"]}).node_pools == ("v6e-a", "v6e-b")
+
+
+def test_a_component_names_the_field_as_other_languages_spell_it():
+    with pytest.raises(pulumi.InputPropertyError) as refused:
+        checked_input({**V6E, "max_run_hours": 3}, "rungs[1]")
+    assert refused.value.property_path == "rungs[1].maxRunHours"
+    assert refused.value.reason == "must be left out with on-demand, got 3"
+
+
+def test_a_rule_at_the_top_has_no_path_before_it():
+    with pytest.raises(RungError, match=r"^topology: must be"):
+        check_rung({**V6E, "topology": "9x9"})

@@ -1,0 +1,44 @@
+import pulumi
+import pytest
+
+from gke_inference.base import manifests
+from gke_inference.namespace.serving_namespace import ServingNamespace
+
+NAMESPACE = "kubernetes:core/v1:Namespace"
+
+
+def test_a_namespace_enforces_baseline_and_audits_more(recorder):
+    recorder.run(lambda: ServingNamespace("serving", {"namespace": "serving"}).namespace)
+    labels = recorder.one(NAMESPACE).inputs["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "baseline"
+    assert labels["pod-security.kubernetes.io/audit"] == "restricted"
+
+
+def test_a_privileged_namespace_is_asked_for(recorder):
+    recorder.run(
+        lambda: (
+            ServingNamespace(
+                "serving", {"namespace": "serving", "pod_security": "privileged"}
+            ).namespace
+        )
+    )
+    labels = recorder.one(NAMESPACE).inputs["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def test_an_unknown_pod_security_level_is_refused(recorder):
+    with pytest.raises(pulumi.InputPropertyError, match=r"podSecurity.*got 'none'"):
+        recorder.run(
+            lambda: ServingNamespace("s", {"namespace": "s", "pod_security": "none"}).namespace
+        )
+
+
+def test_a_field_that_would_be_dropped_is_an_error(recorder):
+    config = manifests.manifest("config_map", "c", "serving", binaryData={"a": "b"})
+    with pytest.raises(ValueError, match=r"ConfigMap: fields \['binaryData'\]"):
+        recorder.run(lambda: manifests.register("c", config, pulumi.ResourceOptions()))
+
+
+def test_the_same_content_has_the_same_fingerprint_in_any_order():
+    assert manifests.fingerprint({"a": 1, "b": 2}) == manifests.fingerprint({"b": 2, "a": 1})
+    assert manifests.fingerprint({"a": 1}) != manifests.fingerprint({"a": 2})

@@ -1,0 +1,103 @@
+import re
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from gke_inference.catalogue import engine_metrics
+from gke_inference.observability.monitoring import Monitoring, MonitoringArgs
+from tests.contract.components_k8s import crds
+
+SCRAPE = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
+RULES = "kubernetes:monitoring.googleapis.com/v1:Rules"
+# Name and type of every metric of vLLM 0.32, as a live server exported them.
+EXPORTED = dict(
+    line.split() for line in (Path(__file__).parent / "engine-metrics.txt").read_text().splitlines()
+)
+
+
+def args() -> MonitoringArgs:
+    return {
+        "deployments": ["llama-8b-tpu", "llama-8b-gpu"],
+        "filled_deployment": "llama-8b-tpu",
+        "model": "llama-8b",
+        "namespace": "serving",
+        "selector": {"gke-inference/model": "llama-8b"},
+    }
+
+
+def build(recorder, arguments):
+    recorder.run(lambda: Monitoring("monitoring", arguments).model)
+    return recorder
+
+
+def test_series_say_the_role_of_their_replica_where_there_are_two(recorder):
+    build(recorder, args() | {"role_label": "llm-d.ai/role"})
+    crds.check(recorder.one(SCRAPE).inputs)
+    wanted = recorder.one(SCRAPE).inputs["spec"]["targetLabels"]
+    assert wanted["fromPod"] == [{"from": "llm-d.ai/role", "to": "role"}]
+
+
+def test_series_have_no_role_where_every_replica_does_the_same(recorder):
+    build(recorder, args())
+    assert "fromPod" not in recorder.one(SCRAPE).inputs["spec"]["targetLabels"]
+
+
+def rules_of(recorder, arguments):
+    groups = build(recorder, arguments).one(RULES).inputs["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_both_objects_are_what_their_crds_declare(recorder):
+    build(recorder, args())
+    crds.check(recorder.one(SCRAPE).inputs)
+    crds.check(recorder.one(RULES).inputs)
+
+
+def test_replicas_without_a_node_are_recorded_for_the_other_deployment(recorder):
+    recorded = [rule for rule in rules_of(recorder, args()) if "record" in rule]
+    assert recorded == [
+        {
+            "expr": 'sum(kube_pod_status_phase{phase="Pending",namespace="serving",'
+            'pod=~"llama-8b-tpu-.*"})',
+            "labels": {"model": "llama-8b"},
+            "record": "gke_inference:unplaced_replicas",
+        }
+    ]
+
+
+def test_nothing_is_recorded_where_nothing_is_filled_in(recorder):
+    alone = args()
+    del alone["filled_deployment"]
+    assert build(recorder, alone).all(RULES) == []
+
+
+def test_only_metrics_somebody_uses_are_stored(recorder):
+    (endpoint,) = build(recorder, args()).one(SCRAPE).inputs["spec"]["endpoints"]
+    (rule,) = endpoint["metricRelabeling"]
+    assert rule["action"] == "keep"
+    assert re.fullmatch(rule["regex"], "vllm:num_requests_waiting")
+    assert re.fullmatch(rule["regex"], "vllm:time_to_first_token_seconds_bucket")
+    assert not re.fullmatch(rule["regex"], "vllm:request_params_n_bucket")
+    assert (endpoint["interval"], endpoint["port"]) == ("15s", 8000)
+
+
+@pytest.mark.parametrize("name", engine_metrics.SCRAPED)
+def test_the_engine_exports_what_is_scraped(name):
+    base = name.removesuffix("_(bucket|count|sum)")
+    assert base in EXPORTED
+    assert (EXPORTED[base] == "histogram") == (base != name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"deployments": []}, "deployments.*at least one"),
+        ({"filled_deployment": "other"}, "filledDeployment.*got 'other'"),
+        ({"interval_seconds": 4}, "intervalSeconds.*5 to 300, got 4"),
+        ({"selector": {}}, "selector.*at least one label"),
+    ],
+)
+def test_monitoring_that_could_not_work_is_refused(recorder, change, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        build(recorder, {**args(), **change})

@@ -1,0 +1,58 @@
+"""The resources of each stack, counted by type: tests/golden/resources/STACK.yaml.
+
+`python -m tests.contract.infra.golden` writes them again.
+"""
+
+import asyncio
+import collections
+from pathlib import Path
+
+import yaml
+from pulumi.runtime import mocks
+
+from infra.program import deploy
+from infra.reading.load import read
+
+FOLDER = Path(__file__).parents[2] / "golden" / "resources"
+ADVICE = "if this is meant: .venv/bin/python -m tests.contract.infra.golden"
+STACKS = ("dev", "local", "prod", "staging")
+
+
+def file(stack: str) -> Path:
+    """Return the file of a stack."""
+    return FOLDER / f"{stack}.yaml"
+
+
+def counts(stack: str) -> dict[str, int]:
+    """Return the number of resources of a stack by type."""
+    resources: dict[str, int] = yaml.safe_load(file(stack).read_text(encoding="utf-8"))["resources"]
+    return resources
+
+
+def text(types: list[str]) -> str:
+    """Return the text of a file for the types of a stack's resources."""
+    by_type = dict(sorted(collections.Counter(types).items()))
+    return yaml.safe_dump({"total": len(types), "resources": by_type}, sort_keys=False)
+
+
+def main() -> None:
+    """Write the file of every stack."""
+    from tests.contract.conftest import _TidyMonitor  # noqa: PLC0415 - needs pytest
+    from tests.contract.infra.conftest import CloudRecorder  # noqa: PLC0415 - needs pytest
+
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    for stack in STACKS:
+        recorder = CloudRecorder()
+        mocks.set_mocks(
+            recorder,
+            project="gke-inference",
+            stack="test",
+            preview=False,
+            monitor=_TidyMonitor(recorder),
+        )
+        recorder.run(lambda stack=stack: deploy(read(stack)))
+        file(stack).write_text(text([seen.type for seen in recorder.registrations]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""From a stack to arguments: one named fact at a time."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pulumi
+import pytest
+
+from infra.arguments import models as assemble_models
+from infra.arguments import provisioning as assemble
+from infra.arguments.engine import weights_uri
+from infra.exports import described, exports, placements
+from infra.plan.endpoint import endpoint
+from infra.plan.names import Names, object_name
+from infra.reading.load import parse, read
+from infra.region import BuiltRegion
+from infra.stack import Exposure, Gateway, Platform
+from infra.stack.problems import join, suggest
+from tests.contract.infra.broken_stacks import edited
+from tests.contract.infra.conftest import CloudRecorder
+
+MODEL = "llama-3.1-8b"
+BUCKETS = {"models": "m", "caches": "c"}
+
+
+def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
+    """Return a stack of stacks/ with edits."""
+    changed = edited(base, [{"at": at, "value": value} for at, value in edits])
+    return parse(json.dumps(changed))
+
+
+def test_weights_of_the_platform_are_read_in_the_region_of_the_replica() -> None:
+    prod = read("prod")
+    model = prod.models[MODEL]
+    assert weights_uri(prod, model.weights, "europe-west4") == (
+        "gs://acme-prod-models-europe-west4/llama-3.1-8b"
+    )
+
+
+def test_weights_of_a_bucket_that_exists_are_read_there() -> None:
+    local = platform("local", (["models", MODEL, "weights"], "gs://acme-weights/llama/"))
+    args: Any = assemble_models.server_args(local, MODEL, "us-central1")
+    assert args["weights"] == "gs://acme-weights/llama"
+    assert args["adapters"]["sql"] == "gs://acme-weights/llama/adapters/sql"
+
+
+def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
+    prod = platform("prod", (["models", MODEL, "weights"], "gs://acme-weights/llama"))
+    args: Any = {
+        region: assemble_models.identity_args(prod, MODEL, region, BUCKETS)
+        for region in prod.regions
+    }
+    granted = {region: set(each["bucket_roles"]) for region, each in args.items()}
+    assert granted == {
+        "us-central1": {"weights", "caches"},
+        "europe-west4": {"caches"},
+        "asia-southeast1": {"caches"},
+    }
+
+
+def test_a_model_without_a_tpu_may_write_nothing() -> None:
+    prod = read("prod")
+    args: Any = assemble_models.identity_args(prod, "llama-3.3-70b", "us-central1", BUCKETS)
+    assert args["bucket_roles"] == {"models": {"access": "read", "bucket": "m"}}
+
+
+def test_a_region_without_a_tpu_has_no_bucket_for_compiled_programs() -> None:
+    local = platform(
+        "local",
+        (
+            ["capacity", "interactive", "rungs"],
+            [{"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}],
+        ),
+        (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
+        (["models", MODEL, "form"], "single"),
+    )
+    assert set(assemble.bucket_args(local, "us-central1")) == {"models"}
+
+
+def test_versions_and_real_folders_exclude_each_other() -> None:
+    staging: Any = assemble.bucket_args(read("staging"), "us-west1")["models"]
+    prod: Any = assemble.bucket_args(read("prod"), "us-central1")["models"]
+    assert (staging["versioning"], staging["folders"]) == (True, False)
+    assert (prod["versioning"], prod["folders"]) == (False, True)
+
+
+def test_a_reservation_is_asked_for_in_the_zones_of_the_region_only() -> None:
+    rungs: Any = assemble.rungs(read("prod"), "interactive", "europe-west4", "tpu")
+    assert [rung["reservation_zones"] for rung in rungs] == [["europe-west4-a"]]
+
+
+def test_a_capacity_of_one_kind_keeps_its_name() -> None:
+    prod = read("prod")
+    assert assemble.class_names(prod, "heavy", "us-central1") == {"gpu": "heavy"}
+    assert assemble.class_names(prod, "large", "us-central1") == {
+        "tpu": "large-tpu",
+        "gpu": "large-gpu",
+    }
+
+
+def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
+    local = platform(
+        "local",
+        (["regions", "us-central1", "authorized_networks"], {"office": "192.0.2.0/24"}),
+        (
+            ["regions", "us-central1", "kms_key"],
+            "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
+        ),
+        (["regions", "us-central1", "auto_provisioning_limits"], {"cpu": 64}),
+        (
+            ["regions", "us-central1", "maintenance"],
+            {"days": ["SA", "SU"], "start_hour": 3, "hours": 6},
+        ),
+    )
+    args: Any = assemble.cluster_args(
+        local, "us-central1", network="n", subnetwork="s", pods_range="p", services_range="v"
+    )
+    assert args["authorized_networks"] == {"office": "192.0.2.0/24"}
+    assert args["auto_provisioning_limits"] == {"cpu": 64}
+    assert args["kms_key"].endswith("/k")
+    assert args["maintenance"] == {"days": ["SA", "SU"], "hours": 6, "start_hour": 3}
+    assert args["system_pool"]["machine_type"] == "e2-standard-4"
+    assert args["deletion_protection"] is False
+
+
+def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() -> None:
+    made = platform(
+        "local",
+        (
+            ["storage"],
+            {"image_cache": {"name": "engines", "archive": "gs://acme-images/engines.tar.gz"}},
+        ),
+    )
+    assert assemble.image_cache_args(made) == {
+        "image_name": "engines",
+        "project": "acme-inference-local",
+        "raw_disk": "gs://acme-images/engines.tar.gz",
+    }
+    assert assemble.image_cache_args(read("prod")) == {
+        "image_name": "acme-engines",
+        "project": "acme-images",
+    }
+    assert assemble.image_cache_args(read("local")) is None
+
+
+def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
+    names = {"tpu": "a-tpu", "gpu": "a-gpu"}
+    kinds = dict.fromkeys(names, "Deployment")
+    args: Any = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", names, kinds)
+    assert (args["a-tpu"]["fills_unplaced"], args["a-gpu"]["fills_unplaced"]) == (False, True)
+    assert (args["a-tpu"]["min_replicas"], args["a-gpu"]["min_replicas"]) == (2, 1)
+
+
+def test_what_replicas_follow_is_said_in_the_stack() -> None:
+    args: Any = assemble_models.scaling_args(read("local"), MODEL, "us-central1", {"tpu": "a"})
+    made = args["a"]
+    assert (made["queue_depth"], made["kv_cache_percent"], made["running_requests"]) == (5, 80, 8)
+    assert (made["scale_in_delay_seconds"], made["scale_in_every_seconds"]) == (5, 5)
+    args = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", {"tpu": "a"})
+    assert "running_requests" not in args["a"]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "url"),
+    [
+        (Gateway(exposure=Exposure.EXTERNAL, port=8080), "http://192.0.2.1:8080"),
+        (Gateway(exposure=Exposure.INTERNAL), "http://192.0.2.1"),
+        (
+            Gateway(exposure=Exposure.EXTERNAL, hostname="m.example.com", certificate="c"),
+            "https://m.example.com",
+        ),
+        (
+            Gateway(
+                exposure=Exposure.EXTERNAL, hostname="m.example.com", certificate="c", port=8443
+            ),
+            "https://m.example.com:8443",
+        ),
+    ],
+)
+def test_the_endpoint_is_the_url_a_client_takes(gateway: Gateway, url: str) -> None:
+    assert endpoint(gateway, "192.0.2.1") == url
+
+
+def test_every_region_says_its_address_for_whoever_writes_the_dns(cloud: CloudRecorder) -> None:
+    def addresses() -> pulumi.Output[Any]:
+        gateway: Any = SimpleNamespace(address=pulumi.Output.from_input("192.0.2.1"))
+        cluster: Any = SimpleNamespace(endpoint="e", location="l", cluster_name="c")
+        built = {
+            "us-central1": BuiltRegion(cluster, gateway),
+            "europe-west4": BuiltRegion(cluster, None),
+        }
+        return pulumi.Output.from_input(exports(read("prod"), built)["addresses"])
+
+    assert cloud.run(addresses) == {"us-central1": "192.0.2.1"}
+
+
+def test_placements_list_the_rungs_in_order_with_the_price_of_a_replica() -> None:
+    local = read("local")
+    found = placements(local, local.models[MODEL])["us-central1"]
+    assert [place["rung"] for place in found] == [
+        "tpu-v6e 2x2 reservation",
+        "nvidia-l4 x1 on-demand",
+        "nvidia-l4 x1 spot",
+    ]
+    assert all(place["usd_per_hour"] > 0 for place in found)
+    assert all(place["price"] for place in found)
+
+
+def test_a_rung_without_a_published_price_shows_none() -> None:
+    prod = read("prod")
+    heavy = placements(prod, prod.models["llama-3.3-70b"])["us-central1"]
+    assert all("usd_per_hour" not in place or place["usd_per_hour"] > 0 for place in heavy)
+    assert len(heavy) == 3
+
+
+def test_a_model_is_described_by_what_a_caller_must_know() -> None:
+    dev = read("dev")
+    facts = described(dev, dev.models["qwen3-embedding-0.6b"])
+    assert facts["task"] == "embed"
+    assert facts["form"] == "single"
+    assert facts["regions"] == ["us-east4"]
+
+
+def test_names_begin_with_prefix_and_environment() -> None:
+    names = Names(read("prod"))
+    assert names.cluster("us-central1") == "acme-prod-us-central1"
+    assert names.bucket("models", "us-central1") == "acme-prod-models-us-central1"
+    assert object_name("llama-3.1_8b") == "llama-3-1-8b"
+
+
+def test_paths_read_like_the_stack_file() -> None:
+    assert join("capacity", "chat", "rungs", 0, "topology") == "capacity.chat.rungs[0].topology"
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "hint"),
+    [
+        ("nvidia-h100", ["nvidia-b200", "nvidia-h100-80gb"], "; did you mean 'nvidia-h100-80gb'?"),
+        ("regoins", ["regions"], "; did you mean 'regions'?"),
+        ("zebra", ["regions"], ""),
+    ],
+)
+def test_a_word_that_is_nearly_right_gets_the_right_one(
+    word: str, known: list[str], hint: str
+) -> None:
+    assert suggest(word, known) == hint

@@ -1,0 +1,96 @@
+"""The budget of a stack, from its words to the resource."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.arguments.observability import budget_args
+from infra.cost.costing import served
+from infra.program import deploy
+from infra.project import services_of
+from infra.reading.load import parse, read
+from infra.stack import Platform
+from infra.stack.problems import StackError
+from planner.choice.cost import HOURS_PER_MONTH, bill
+from scripts.cost import of_budget
+from tests.contract.infra.broken_stacks import edited
+from tests.contract.infra.conftest import CloudRecorder
+
+TYPE = "gcp:billing/budget:Budget"
+BUDGET = {"billing_account": "01A2B3-4C5D6E-7F8A9B", "monthly_usd": 900_000}
+MAIL = {"kind": "email", "address": "team@example.com"}
+
+
+def platform(receivers: dict[str, Any] | None = None, **budget: Any) -> Platform:
+    edits = [{"at": ["budget"], "value": {**BUDGET, **budget}}]
+    edits.append({"at": ["monitoring", "notify"], "value": receivers or {}})
+    return parse(json.dumps(edited("prod", edits)))
+
+
+def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
+    local = read("local")
+    assert budget_args(local, None) is None
+    assert "billingbudgets.googleapis.com" not in services_of(local)
+    assert "billingbudgets.googleapis.com" in services_of(read("prod"))
+
+
+def test_production_counts_what_carries_its_label(cloud: CloudRecorder) -> None:
+    cloud.run(lambda: deploy(read("prod")))
+    made = cloud.one(TYPE).inputs
+    assert made["budgetFilter"]["labels"] == {"env": "prod"}
+    assert made["budgetFilter"]["projects"] == ["projects/141421356237"]
+    assert made["amount"]["specifiedAmount"]["units"] == "800000"
+    labelled = cloud.all("gcp:container/cluster:Cluster")
+    assert {seen.inputs["resourceLabels"]["env"] for seen in labelled} == {"prod"}
+
+
+def test_a_budget_of_the_project_has_no_label() -> None:
+    args = budget_args(platform(covers="project"), None)
+    assert args is not None
+    assert "label" not in args
+
+
+def test_receivers_of_alerts_are_told_by_their_names(cloud: CloudRecorder) -> None:
+    told = platform({"first": MAIL, "bills": MAIL}, notify=["bills"], topic="projects/p/topics/t")
+    cloud.run(lambda: deploy(told))
+    rule = cloud.one(TYPE).inputs["allUpdatesRule"]
+    channels = [
+        seen.name for seen in cloud.all("gcp:monitoring/notificationChannel:NotificationChannel")
+    ]
+    assert sorted(channels) == ["alerts-bills", "alerts-first"]  # registered side by side
+    assert len(rule["monitoringNotificationChannels"]) == 1
+    assert "bills" in rule["monitoringNotificationChannels"][0]
+    assert rule["pubsubTopic"] == "projects/p/topics/t"
+
+
+@pytest.mark.parametrize("discount", [0, 50])
+def test_a_discount_lowers_the_least_budget(discount: int) -> None:
+    with pytest.raises(StackError, match="at minimum") as refused:
+        platform(monthly_usd=1000, discount_percent=discount)
+    least = int(str(refused.value).split("at least ")[1].split(", ")[0].replace(",", ""))
+    platform(monthly_usd=least, discount_percent=discount)
+    assert (f"with {discount} % off list prices" in str(refused.value)) == bool(discount)
+
+
+def test_a_budget_of_the_least_that_a_refusal_says_is_taken_and_a_dollar_less_is_not() -> None:
+    for discount in (0, 7, 28):  # exact costs would be rounded down, down and up
+        with pytest.raises(StackError) as refused:
+            platform(monthly_usd=1000, discount_percent=discount)
+        least = int(str(refused.value).split("at least ")[1].split(", ")[0].replace(",", ""))
+        platform(monthly_usd=least, discount_percent=discount)
+        with pytest.raises(StackError, match=f"at least {least:,}, "):
+            platform(monthly_usd=least - 1, discount_percent=discount)
+
+
+def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
+    stack = platform(monthly_usd=2_000_000, discount_percent=50)
+    found = bill(served(stack))
+    assert stack.budget is not None
+    share = found.total("minimum") * HOURS_PER_MONTH / 2 / 2_000_000
+    said = of_budget(stack.budget, found)
+    assert said.startswith(
+        f"budget: $2,000,000 a month; the models take ≥ {share:.0%} at minimum, "
+    )
+    assert " expected, ≥ " in said
+    assert said.endswith("50 % off list prices")

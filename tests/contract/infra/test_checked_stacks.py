@@ -1,0 +1,82 @@
+"""Invariants over the objects of stacks that no engine renders in tests: examples and roles.
+
+The shipped stacks are put to them as the engine renders them, in tests/preview. Here a stand-in for
+the engine gives the objects, in a second a stack.
+"""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.program import deploy
+from infra.reading.load import parse, platform_of
+from infra.stack import Platform
+from policies.invariants.documents import Document, Source
+from policies.invariants.finding import Verdict
+from policies.invariants.judge import Report, judge
+from policies.invariants.rules import invariants
+from tests.contract.conftest import Registration
+from tests.contract.infra import test_disaggregation
+from tests.contract.infra.conftest import CloudRecorder
+from twin.providers.kubernetes.manifests.objects import to_object
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+RULES = [each for _, each in invariants().values()]
+
+
+def example(folder: str) -> Platform:
+    (file,) = (EXAMPLES / folder).glob("Pulumi.*.yaml")
+    return parse(json.dumps(platform_of(file)))
+
+
+STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
+    "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
+    "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
+    "roles": (test_disaggregation.platform, "InferencePool"),
+}
+"""Stacks by name, each with a kind that has to be among its objects."""
+
+
+def rendered(registrations: list[Registration]) -> list[Source]:
+    """The objects that a program registered, apart for each cluster, as `render` writes them."""
+    states = [
+        {"type": seen.type, "urn": f"::{seen.type}::{seen.name}", "inputs": seen.inputs}
+        for seen in registrations
+    ]
+    clusters: dict[str, list[Document]] = {}
+    for seen in registrations:
+        if seen.type.startswith("kubernetes:"):
+            body = to_object(copy.deepcopy(seen.inputs))
+            clusters.setdefault(seen.provider, []).append(Document(f"{seen.name}.yaml", body))
+    return [Source(name, tuple(found), tuple(states)) for name, found in clusters.items()]
+
+
+def checked(cloud: CloudRecorder, platform: Platform) -> tuple[Report, list[dict[str, Any]]]:
+    cloud.run(lambda: deploy(platform))
+    found = rendered(cloud.registrations)
+    bodies = [document.body for source in found for document in source.documents]
+    return judge(found, RULES), bodies
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_stack_that_is_no_environment_passes_the_invariants(cloud: CloudRecorder, name: str):
+    make, kind = STACKS[name]
+    report, bodies = checked(cloud, make())
+    assert kind in {body["kind"] for body in bodies}
+    assert report.objects == len(bodies) > 20
+    assert [(one.rule, one.field, one.value, one.why) for one in report.of(Verdict.BROKEN)] == []
+
+
+def test_what_is_broken_in_such_a_stack_is_found(cloud: CloudRecorder):
+    cloud.run(lambda: deploy(example("multi-host")))
+    found = rendered(cloud.registrations)
+    for source in found:
+        for document in source.documents:
+            if document.body["kind"] == "LeaderWorkerSet":
+                document.body["spec"]["leaderWorkerTemplate"]["size"] += 1
+    broken = {each.rule for each in judge(found, RULES).of(Verdict.BROKEN)}
+    assert "group-size-is-hosts" in broken

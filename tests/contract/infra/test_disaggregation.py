@@ -1,0 +1,124 @@
+"""A stack with a model whose prompts are computed apart, as arguments of the components."""
+
+import json
+from typing import Any
+
+from gke_inference.serving.disaggregation import ROLE_LABEL, ROLES
+from gke_inference.serving.model_plan import model_plan
+from infra.arguments import models as assemble_models
+from infra.arguments.observability import observed_models
+from infra.plan.capacity import checked_rungs, regions_using
+from infra.plan.names import Names, object_name
+from infra.program import deploy
+from infra.reading.load import parse
+from infra.stack import Platform
+from tests.contract.infra.broken_stacks import edited
+from tests.contract.infra.conftest import CloudRecorder
+
+MODEL = "llama-3.3-70b"
+
+
+def platform(**prefill: Any) -> Platform:
+    wanted = {"prefill": {"replicas": {"min": 2, "max": 6}, **prefill}, "threshold_tokens": 512}
+    h200 = edited("prod", [])["capacity"]["heavy"]["rungs"][0]
+    zones = h200["reservation_zones"]
+    spot = {
+        "accelerator": h200["accelerator"],
+        "count": 8,
+        "provisioning": "spot",
+        "zones": zones,
+    }
+    regions = sorted({zone.rpartition("-")[0] for zone in zones})
+    edits = [
+        {"at": ["models", MODEL, "disaggregated"], "value": wanted},
+        {"at": ["models", MODEL, "disk"], "remove": True},
+        {"at": ["models", MODEL, "regions"], "value": regions},
+        {"at": ["capacity", "heavy"], "value": {"rungs": [h200]}},
+        {"at": ["capacity", "prompts"], "value": {"rungs": [spot]}},
+    ]
+    return parse(json.dumps(edited("prod", edits)))
+
+
+def first_region(prod: Platform) -> str:
+    return next(iter(prod.regions_of(prod.models[MODEL])))
+
+
+def test_the_roles_are_two_servers_of_one_model():
+    prod = platform()
+    region = first_region(prod)
+    decode = assemble_models.server_args(prod, MODEL, region)
+    prefill = assemble_models.prefill_args(prod, MODEL, region)
+    assert prefill is not None
+    assert (decode.get("role"), prefill.get("role")) == ("decode", "prefill")
+    assert decode["model"] == prefill["model"]
+    assert decode["replicas"] == prod.models[MODEL].replicas.min
+    assert prefill["replicas"] == 2
+    assert prefill["rungs"] == decode["rungs"]
+
+
+def test_prefill_may_have_a_capacity_of_its_own():
+    prod = platform(capacity="prompts")
+    region = first_region(prod)
+    prefill = assemble_models.prefill_args(prod, MODEL, region)
+    assert prefill is not None
+    assert [rung["provisioning"] for rung in prefill["rungs"]] == ["spot"]
+    assert region in regions_using(prod, "prompts")
+
+
+def test_prefill_follows_its_queue_and_decode_its_cache():
+    prod = platform()
+    region = first_region(prod)
+    decode = assemble_models.scaling_args(prod, MODEL, region, {"gpu": "d"}, {"gpu": "Deployment"})[
+        "d"
+    ]
+    prefill = assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"})["p"]
+    assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
+    assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
+
+
+def test_both_roles_are_watched_by_the_names_of_their_deployments():
+    prod = platform(capacity="prompts")
+    region = first_region(prod)
+    made: list[str] = []
+    for capacity, args in (
+        ("heavy", assemble_models.server_args(prod, MODEL, region)),
+        ("prompts", assemble_models.prefill_args(prod, MODEL, region)),
+    ):
+        assert args is not None
+        rungs = list(checked_rungs(prod, capacity, region).values())
+        made += model_plan(args, rungs).deployments.values()
+    (found,) = [model for model in observed_models(prod) if model["job"] == object_name(MODEL)]
+    assert found["deployments"] == sorted(made)
+    prices = found.get("prices", {})
+    assert sorted(prices) == sorted(made)
+    assert prices[f"{object_name(MODEL)}-prefill"] < prices[f"{object_name(MODEL)}-decode"]  # spot
+
+
+def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(cloud: CloudRecorder):
+    cloud.run(lambda: deploy(platform()))
+    (alert,) = [seen for seen in cloud.registrations if seen.name == "alerts-no-ready-replica"]
+    (condition,) = alert.inputs["conditions"]
+    asked = condition["conditionPrometheusQueryLanguage"]["query"]
+    cluster = Names(platform()).cluster(first_region(platform()))
+    for role in ROLES:
+        assert f'job="{object_name(MODEL)}",cluster="{cluster}",role="{role}"' in asked
+    assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
+    said = {
+        seen.inputs["metadata"]["name"]
+        for seen in cloud.registrations
+        if seen.type.endswith(":PodMonitoring")
+        and {"from": ROLE_LABEL, "to": "role"}
+        in seen.inputs["spec"].get("targetLabels", {}).get("fromPod", [])
+    }
+    assert said == {object_name(MODEL)}
+
+
+def test_a_model_that_is_whole_has_no_prefill():
+    prod = parse_prod()
+    assert assemble_models.prefill_args(prod, MODEL, first_region(prod)) is None
+    assert assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"}) == {}
+    assert "role" not in assemble_models.server_args(prod, MODEL, first_region(prod))
+
+
+def parse_prod() -> Platform:
+    return parse(json.dumps(edited("prod", [])))

@@ -1,0 +1,145 @@
+"""Images of a stack: where they come from, what is made for them, and what is refused."""
+
+import json
+
+import pytest
+
+from gke_inference.catalogue.versions import images
+from infra.plan.image_names import in_use, needed, replacements, repository_names
+from infra.plan.names import Names
+from infra.program import deploy
+from infra.project import services_of
+from infra.reading.load import STACKS, parse, platform_of, read
+from infra.stack import Platform
+from infra.stack.problems import StackError
+from twin.cluster.agent.launching.claims import kind_of
+
+
+def stack(name: str, **changed: object) -> Platform:
+    """Return a stack with other words under `images`."""
+    document = platform_of(STACKS / f"Pulumi.{name}.yaml")
+    document["images"] = {"repository": "engines", **changed}
+    return parse(json.dumps(document))
+
+
+def digests(platform: Platform) -> dict[str, str]:
+    """Return a digest for every image that a platform runs."""
+    short = [repository_names()[name] for name in needed(platform)]
+    return {name: f"sha256:{at:064x}" for at, name in enumerate(short)}
+
+
+def images_in(registrations):
+    """Return the images of all containers, by the provider that reaches their cluster."""
+    found = {}
+    for seen in registrations:
+        if seen.type.startswith("kubernetes:"):
+            region = seen.provider.split("::")[-2]
+            found.setdefault(region, set()).update(in_use(seen.inputs))
+    return found
+
+
+@pytest.mark.parametrize("name", ["local", "dev", "prod"])
+def test_what_a_stack_needs_is_what_its_pods_run(cloud, name):
+    platform = read(name)
+    cloud.run(lambda: deploy(platform))
+    used = set().union(*images_in(cloud.registrations).values())
+    assert used == {images()[each].reference for each in needed(platform)}
+
+
+def test_every_pod_takes_its_image_from_the_repository_of_its_region(cloud):
+    platform = stack("staging", digests=digests(read("staging")))
+    cloud.run(lambda: deploy(platform))
+    found = images_in(cloud.registrations)
+    assert set(found) == {"us-west1", "us-east4"}
+    for region, used in found.items():
+        begin = f"{region}-docker.pkg.dev/{platform.project}/engines/"
+        assert [each for each in used if not each.startswith(begin)] == []
+        assert all("@sha256:" in each for each in used)
+        assert any(each.startswith(f"{begin}vllm-gpu@") for each in used)
+
+
+def test_an_image_without_a_digest_is_taken_from_where_it_comes_from(cloud):
+    some = {"epp": "sha256:" + "1" * 64}
+    cloud.run(lambda: deploy(stack("local", digests=some)))
+    used = images_in(cloud.registrations)["us-central1"]
+    ours = {each for each in used if "docker.pkg.dev" in each}
+    assert ours == {f"us-central1-docker.pkg.dev/acme-inference-local/engines/epp@{some['epp']}"}
+    assert images()["vllm_gpu"].reference in used
+
+
+def test_a_stack_without_images_makes_nothing_for_them(cloud):
+    cloud.run(lambda: deploy(read("local")))
+    made = {seen.type for seen in cloud.registrations}
+    assert not [each for each in made if "binaryauth" in each or "artifactregistry" in each]
+    cluster = cloud.one("gcp:container/cluster:Cluster").inputs
+    assert "binaryAuthorization" not in cluster
+
+
+@pytest.mark.parametrize(
+    ("word", "mode"), [("audit", "DRYRUN_AUDIT_LOG_ONLY"), ("enforce", "ENFORCED_BLOCK_AND_AUDIT")]
+)
+def test_attestation_asks_the_policy_in_every_cluster(cloud, word, mode):
+    platform = stack("staging", attestation=word, digests=digests(read("staging")))
+    cloud.run(lambda: deploy(platform))
+    for cluster in cloud.all("gcp:container/cluster:Cluster"):
+        assert cluster.inputs["binaryAuthorization"] == {
+            "evaluationMode": "PROJECT_SINGLETON_POLICY_ENFORCE"
+        }
+    rules = cloud.one("gcp:binaryauthorization/policy:Policy").inputs["clusterAdmissionRules"]
+    names = Names(platform)
+    assert [rule["cluster"] for rule in rules] == [
+        f"{region}.{names.cluster(region)}" for region in ("us-east4", "us-west1")
+    ]
+    assert all(rule["enforcementMode"].startswith(mode) for rule in rules)
+
+
+def test_a_zonal_cluster_is_named_by_its_zone(cloud):
+    cloud.run(lambda: deploy(stack("dev", attestation="audit")))
+    rules = cloud.one("gcp:binaryauthorization/policy:Policy").inputs["clusterAdmissionRules"]
+    assert rules[0]["cluster"].startswith("us-east4-a.")
+
+
+def test_only_what_a_stack_uses_is_switched_on():
+    word = {service.split(".")[0] for service in services_of(stack("local"))}
+    assert "artifactregistry" in word
+    assert not {"cloudbuild", "binaryauthorization", "cloudkms"} & word
+    assert "binaryauthorization.googleapis.com" in services_of(stack("local", attestation="audit"))
+    assert "artifactregistry.googleapis.com" not in services_of(read("local"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"attestation": "enforce"}, "images.digests must have bbr, custom-metrics"),
+        ({"digests": {"epq": "sha256:" + "0" * 64}}, "did you mean 'epp'"),
+        ({"digests": {"epp": "v1.2.0"}}, "must be a digest: sha256: and 64 hexadecimal digits"),
+        ({"attestation": "always"}, "must be one of none, audit, enforce, got 'always'"),
+        (
+            {"build": {"source": {"repository": "github.com/acme/platform"}}},
+            "must be projects/PROJECT/locations/LOCATION/connections/CONNECTION",
+        ),
+    ],
+)
+def test_a_wrong_word_is_refused_when_the_stack_is_read(changed, message):
+    with pytest.raises(StackError) as caught:
+        stack("prod", **changed)
+    assert message in str(caught.value)
+
+
+def test_enforcing_takes_a_digest_of_everything_that_runs():
+    known = digests(read("prod"))
+    assert stack("prod", attestation="enforce", digests=known).images is not None
+    known.pop("vllm-tpu")
+    with pytest.raises(StackError, match="must have vllm-tpu where attestation is enforce"):
+        stack("prod", attestation="enforce", digests=known)
+
+
+@pytest.mark.parametrize("name", sorted(repository_names()))
+def test_the_twin_takes_an_image_of_a_repository_for_what_it_is_a_copy_of(name):
+    platform = stack("local", digests={repository_names()[name]: "sha256:" + "1" * 64})
+    reference = images()[name].reference
+    stand_in = replacements(platform, "us-central1")[reference]
+    assert stand_in.startswith("us-central1-docker.pkg.dev/")
+    for container in ("engine", "catalogue", "adapter-loader"):
+        here, there = ({"name": container, "image": each} for each in (reference, stand_in))
+        assert kind_of(here) is kind_of(there)

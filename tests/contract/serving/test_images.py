@@ -1,0 +1,165 @@
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gke_inference.catalogue.versions import builds, engine_version, lock
+from scripts import images_lock
+from scripts.images_lock import CONTEXT, folder_of, locks
+from tests.contract.serving import dockerfiles
+
+OURS = sorted(build.folder for build in builds().values())
+
+
+def read(folder, tmp_path):
+    return dockerfiles.Dockerfile.read(
+        CONTEXT / "images" / folder / "Dockerfile", CONTEXT, tmp_path
+    )
+
+
+def exists(source):
+    return (CONTEXT / source).exists()
+
+
+def test_every_folder_of_images_is_in_the_lock():
+    folders = {path.parent.name for path in (CONTEXT / "images").glob("*/Dockerfile")}
+    assert folders == set(OURS)
+
+
+@pytest.mark.parametrize("folder", OURS)
+def test_a_dockerfile_breaks_no_rule(folder, tmp_path):
+    assert dockerfiles.problems(read(folder, tmp_path), exists) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ARG BASE\nFROM", "ARG BASE=vllm/vllm-openai:latest\nFROM", "must have no default"),
+        ("FROM ${BASE}\n", "FROM vllm/vllm-openai:v0.32.0\n", "a stage or a digest"),
+        ("USER 1000:1000", "USER engine", "must end as UID:GID"),
+        ("USER 1000:1000", "USER 0:0", "must end as UID:GID"),
+        ("USER 1000:1000\n", "", "must end as UID:GID"),
+        ("RUN install", "RUN curl -fsSL https://example.com | sh && install", "must not download"),
+        ("RUN install", "RUN apt-get install -y gcc && install", "have no lock"),
+        ("RUN install", "RUN pip install vllm && install", "--require-hashes"),
+        ("COPY --chmod", "ADD https://example.com/x.tar.gz /\nCOPY --chmod", "must be COPY"),
+        ("COPY --chmod", "COPY https://example.com/x /\nCOPY --chmod", "must not be remote"),
+        ("ENV HOME", "ENV HF_TOKEN=hf_abc HOME", "must hold no secret"),
+        ("engine/ /opt", "motor/ /opt", "there is no motor/"),
+        ("engine/ /opt", "infra/../infra /opt", "does not let"),
+        ('ENTRYPOINT ["python3", "-m", "engine"]', "ENTRYPOINT python3 -m engine", "a JSON list"),
+        ('"-m", "engine"]', '"-m", "http.server"]', "must be the launcher"),
+        ("USER", "HEALTHCHECK CMD true\nUSER", "must be left out"),
+        (".revision", ".revisions", "must have org.opencontainers.image.revision"),
+    ],
+)
+def test_a_broken_rule_is_found(old, new, message, tmp_path):
+    source = CONTEXT / "images" / "vllm-gpu" / "Dockerfile"
+    assert old in source.read_text()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    path = broken / "Dockerfile"
+    path.write_text(source.read_text().replace(old, new, 1))
+    Path(f"{path}.dockerignore").write_text(Path(f"{source}.dockerignore").read_text())
+    file = dockerfiles.Dockerfile.read(path, CONTEXT, tmp_path)
+    assert message in "\n".join(dockerfiles.problems(file, exists))
+
+
+@pytest.mark.parametrize("folder", sorted(locks()))
+def test_a_lock_was_made_from_the_packages_python_and_platform_of_today(folder):
+    assert locks()[folder].is_current(), "run `gke-inference images lock`"
+
+
+def test_a_package_that_is_added_makes_a_lock_out_of_date(tmp_path):
+    real = locks()["vllm-tpu"]
+    (tmp_path / "requirements.in").write_text(real.wanted.read_text())
+    (tmp_path / "requirements.lock").write_text(real.locked.read_text())
+    copy = images_lock.PackageLock(tmp_path)
+    assert copy.is_current()
+    copy.wanted.write_text(real.wanted.read_text() + "numpy\n")
+    assert not copy.is_current()
+
+
+def test_a_file_that_the_packages_refer_to_counts_too(tmp_path):
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image" / "requirements.in").write_text("-r ../own.in\n")
+    (tmp_path / "own.in").write_text("numpy\n")
+    found = images_lock.PackageLock(tmp_path / "image")
+    before = found.mark()
+    (tmp_path / "own.in").write_text("numpy>=2\n")
+    assert found.mark() != before
+
+
+@pytest.mark.parametrize("folder", sorted(locks()))
+def test_every_package_of_a_lock_has_hashes_and_no_address(folder):
+    text = locks()[folder].locked.read_text()
+    packages = re.findall(r"^([a-z0-9][^ ]*==\S+) \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
+    lines = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
+    assert len(packages) == len(lines) > 50
+    assert "://" not in text
+    assert "--index" not in text
+
+
+@pytest.mark.parametrize("folder", OURS)
+def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(folder, tmp_path):
+    build = next(build for build in builds().values() if build.folder == folder)
+    assert build.version == engine_version(build.name)
+    if folder not in locks():  # its base holds the engine
+        base = lock()["images"][build.base_entry.removeprefix("images.")]
+        assert build.base_entry == f"images.{build.name}"
+        assert base["tag"].removeprefix("v").startswith(build.version)
+        return
+    if folder == "diffusion-tpu":  # our own program
+        return
+    found = re.search(rf"^{folder}==(\S+) ", locks()[folder].locked.read_text(), re.M)
+    assert found is not None
+    assert found.group(1) == build.version
+    assert f"{folder}=={build.version}" in locks()[folder].wanted.read_text()
+
+
+def test_both_vllm_images_hold_one_release():
+    assert engine_version("vllm_gpu") == engine_version("vllm_tpu")
+
+
+def test_the_packages_are_locked_for_the_python_of_their_base():
+    for build in builds().values():
+        if build.folder in locks():
+            assert build.base_entry == "bases.python"
+            assert build.base.tag.startswith(f"{images_lock.PYTHON}.")
+
+
+def test_a_build_refuses_another_release_than_the_lock_says():
+    for build in builds().values():
+        text = (folder_of(build) / "Dockerfile").read_text()
+        if build.folder == "diffusion-tpu":
+            continue
+        assert "ENGINE_VERSION" in text.split("RUN install")[1]
+
+
+@pytest.mark.needs_tools
+@pytest.mark.parametrize("folder", sorted(locks()))
+def test_what_a_lock_pins_can_still_be_had(folder):
+    found = locks()[folder]
+    assert found.resolve() == found.locked.read_text()
+
+
+@pytest.mark.needs_tools
+def test_a_pin_that_nobody_has_is_refused(tmp_path):
+    (tmp_path / "requirements.in").write_text("aiohttp==0.0.1.dev999\n")
+    with pytest.raises(images_lock.LockError, match="cannot be resolved"):
+        images_lock.PackageLock(tmp_path).resolve()
+
+
+def test_resolving_leaves_no_address_behind(monkeypatch, tmp_path):
+    asked = []
+
+    def run(argv, **_):
+        asked.append(argv)
+        return subprocess.CompletedProcess(argv, 0, "", "")
+
+    monkeypatch.setattr(images_lock.subprocess, "run", run)
+    (tmp_path / "requirements.in").write_text("numpy\n")
+    (tmp_path / "requirements.lock").write_text("numpy==1\n")
+    images_lock.PackageLock(tmp_path).resolve()
+    assert {"--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"} <= set(asked[0])

@@ -1,0 +1,239 @@
+"""A platform with three replicas under load, and the means to harm it."""
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gke_inference.serving.live_adapters import LOADER
+from scripts.ask import stream_chat
+from scripts.engine import Engine
+from scripts.placements import placements, settled
+from scripts.scratch_project import backend, scratch_project
+from simulator.traffic import Outcome, Report, Trace, mixed_lengths, run
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.agent import records
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.wire.kube import Kube
+from twin.world.capacity import StockLine, World
+
+STACK = "local"
+LOCAL = REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml"
+MODEL = "llama-3.1-8b"
+NAMESPACE = "models"
+SPEED = 20
+"""How much faster than Google's the clock is: the notice of a spot machine lasts two seconds."""
+TPU = StockLine(
+    zone="*", accelerator="tpu-v6e", provisioning="reservation", reservation="*", chips=8
+)
+NO_OTHER_TPU = StockLine(zone="*", accelerator="tpu-v6e", chips=0)
+NO_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="on-demand", chips=0)
+_SILENT = {"unfinished", "timeout", "malformed"}
+
+
+def silent_losses(report: Report) -> list[Any]:
+    """Requests that got neither a whole answer nor an error: what must never happen."""
+    return [record for record in report.lost if record.error in _SILENT]
+
+
+def counts(report: Report) -> dict[str, int]:
+    """Requests by what became of them; `cut` is an answer that a broken connection ended."""
+    silent = len(silent_losses(report))
+    return {
+        "sent": len(report.records),
+        "answered": len(report.of(Outcome.ANSWERED)),
+        "refused": len(report.of(Outcome.REFUSED)),
+        "cut": len(report.lost) - silent,
+        "lost": silent,
+    }
+
+
+class Load:
+    """Requests at a steady rate, sent from a thread of its own."""
+
+    def __init__(
+        self,
+        url: str,
+        seconds: float,
+        rate: float = 12.0,
+        model: str = MODEL,
+        output_tokens: tuple[int, int] = (8, 16),  # on an L4 a second: shorter than the notice
+    ) -> None:
+        stream = mixed_lengths(
+            rate=rate,
+            seconds=seconds,
+            seed=1,
+            model=model,
+            prompts=[(1.0, 40, 400)],
+            outputs=[(1.0, *output_tokens)],
+        )
+        self._trace = Trace.merge("steady", stream)
+        self._url = url
+        self._found: list[Report] = []
+        self._thread = threading.Thread(target=self._run)
+        self._begun = 0.0
+
+    def _run(self) -> None:
+        self._found.append(run(self._trace, self._url))
+
+    def __enter__(self) -> "Load":
+        self._begun = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(timeout=300)
+
+    def until(self, second: float) -> None:
+        """Wait until the load has run so long."""
+        time.sleep(max(0.0, self._begun + second - time.monotonic()))
+
+    @property
+    def report(self) -> Report:
+        """What became of the requests, after the end."""
+        return self._found[0]
+
+
+class Platform:
+    """A platform on a twin of its own, out of a project of its own."""
+
+    def __init__(
+        self, folder: Path, file: Path = LOCAL, replicas: str = "{min: 3, max: 3, standby: 0}"
+    ) -> None:
+        self.paths = TwinPaths(folder / "twin")
+        self.engine = Engine(self.paths, SPEED)
+        found = file.read_text()
+        text = re.sub(r"replicas: \{.*\}", f"replicas: {replicas}", found)
+        assert text != found
+        self.stack = file.name.removeprefix("Pulumi.").removesuffix(".yaml")
+        self.model = next(iter(yaml.safe_load(text)["config"]["gke-inference:platform"]["models"]))
+        self.project = scratch_project(folder, self.stack, text)
+        self._state = backend(folder)
+        self.url = ""
+
+    def bring_up(self, *stock: StockLine) -> None:
+        """Deploy the stack where there is this stock; `close` ends what was started."""
+        self.world(*stock)
+        self.pulumi("stack", "init", self.stack, "--no-select")
+        self.pulumi("up", "--yes", "--skip-preview", "-s", self.stack)
+        outputs = self.pulumi("stack", "output", "endpoint", "-s", self.stack)
+        self.url = outputs.strip()
+        self.kube = Kube(self.cluster / "kubeconfig")
+
+    @property
+    def cluster(self) -> Path:
+        """Folder of the one cluster."""
+        return clusters.folders(self.paths)[0]
+
+    def pulumi(self, *arguments: str) -> str:
+        """Run pulumi in the project and return what it printed."""
+        answer = self.engine.run(
+            *arguments,
+            "--non-interactive",
+            capture=True,
+            environment=self._state,
+            project=self.project,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+    def world(self, *stock: StockLine) -> None:
+        """Say what there is to be had from now on."""
+        World(stock=stock).save(self.paths.capacity_file)
+
+    def ready(self) -> list[str]:
+        """Names of the replicas that are ready."""
+        return [p.pod for p in placements(self.paths) if p.state == "ready"]
+
+    def settle(self, replicas: int = 3) -> None:
+        """Wait until so many replicas are ready, nothing is on its way, and one has answered."""
+        wait_for(lambda: len(self.ready()) >= replicas, 180, self.states)
+        assert settled(self.paths, 120, quiet=1.0), self.states()
+        wait_for(self._answers, 60, self.states)
+
+    def states(self) -> str:
+        """Say how the replicas are."""
+        return ", ".join(f"{p.pod}: {p.state} {p.rung}" for p in placements(self.paths))
+
+    def _answers(self) -> bool:
+        try:
+            return bool(stream_chat(self.url, self.model, "Are you there?").text)
+        except Exception:  # noqa: BLE001 - every reason not to answer is a reason to wait
+            return False
+
+    def process_of(self, pod: str) -> int:
+        """Pid of the server in a pod: of a replica the engine, not the launcher in front of it."""
+        uid = self.kube.get(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")["metadata"]["uid"]
+        found = [
+            records.read(file)
+            for file in (self.cluster / "pods" / NAMESPACE / uid).glob("*.process.json")
+            if file.name != f"{LOADER}.process.json"
+        ]
+        [record] = [one for one in found if one is not None and one.alive]
+        return behind_launcher(record.pid)
+
+    def picker(self) -> str:
+        """Name of the pod of the model's picker."""
+        selector = "app.kubernetes.io/component=endpoint-picker"
+        pods = self.kube.list(f"/api/v1/namespaces/{NAMESPACE}/pods", label_selector=selector)
+        return next(p["metadata"]["name"] for p in pods if not _is_going(p))
+
+    def close(self) -> None:
+        """Take everything down."""
+        daemon.shut_down(self.paths)
+        assert processes.running(self.paths) == {}
+
+
+def _is_going(pod: dict[str, Any]) -> bool:
+    return "deletionTimestamp" in pod["metadata"]
+
+
+def wait_for(holds: Callable[[], bool], seconds: float, found: Callable[[], str]) -> None:
+    """Wait until something holds; where it does not, say what is found instead."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"not after {seconds:g} s: {found()}"
+        time.sleep(0.2)
+
+
+def behind_launcher(pid: int) -> int:
+    """Pid of what a launcher started; of any other process its own."""
+    process = Path(f"/proc/{pid}")
+    if b"engine\0--spec=" not in (process / "cmdline").read_bytes():
+        return pid
+    lists = [file.read_text().split() for file in process.glob("task/*/children")]
+    [child] = [int(number) for numbers in lists for number in numbers]
+    return child
+
+
+class Slowed:
+    """A process that gets a tenth of its time: stopped and continued in turn."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            os.kill(self._pid, signal.SIGSTOP)
+            self._stop.wait(0.9)
+            os.kill(self._pid, signal.SIGCONT)
+            self._stop.wait(0.1)
+
+    def __enter__(self) -> "Slowed":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        os.kill(self._pid, signal.SIGCONT)

@@ -1,0 +1,196 @@
+"""What a fault costs while requests run; nothing is ever lost without an error to the client."""
+
+import json
+import os
+import signal
+import urllib.request
+
+import pytest
+
+from simulator.traffic import Outcome
+from tests.platform.faults.rig import (
+    MODEL,
+    NAMESPACE,
+    NO_L4,
+    NO_OTHER_TPU,
+    SPEED,
+    STACK,
+    TPU,
+    Load,
+    Slowed,
+    counts,
+    silent_losses,
+    wait_for,
+)
+from twin.cluster.monitoring.server import address_of
+from twin.world.capacity import StockLine
+
+pytestmark = pytest.mark.needs_tools
+
+NO_SPOT_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="spot", chips=0)
+NOTHING = StockLine(zone="*", accelerator="*", chips=0)
+POOL = "/apis/inference.networking.k8s.io/v1/namespaces/{ns}/inferencepools"
+POLICY = "/apis/networking.gke.io/v1/namespaces/{ns}/gcpbackendpolicies"
+
+
+NOTICED_SECONDS = 5
+"""The gateway has noticed by then that a picker is away."""
+
+
+def names(report, outcome):
+    return {record.replica for record in report.of(outcome)}
+
+
+def answered(record):
+    return record.outcome is Outcome.ANSWERED
+
+
+def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(settled_platform, say):
+    victim = settled_platform.ready()[0]
+    with Load(settled_platform.url, 20) as load:
+        load.until(5)
+        os.kill(settled_platform.process_of(victim), signal.SIGKILL)
+    say(load.report)
+    assert silent_losses(load.report) == []
+    cut = [record for record in load.report.lost if record.status == 200]
+    assert {record.replica for record in cut} <= {victim}
+    assert counts(load.report)["answered"] >= 0.9 * len(load.report.records)
+    late = load.report.between(15, 20)
+    assert len(late.of(Outcome.ANSWERED)) == len(late.records)
+
+
+def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platform, say):
+    on_spot = next(p for p in settled_platform.ready() if "-gpu-" in p)
+    with Load(settled_platform.url, 20) as load:
+        load.until(5)
+        settled_platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)
+        wait_for(lambda: on_spot not in settled_platform.ready(), 30, settled_platform.states)
+    settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
+    say(load.report)
+    assert on_spot in names(load.report, Outcome.ANSWERED)
+    assert counts(load.report)["answered"] == len(load.report.records)
+
+
+def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_hand(
+    settled_platform, say
+):
+    with Load(settled_platform.url, 20) as load:
+        load.until(5)
+        os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
+    say(load.report)
+    assert silent_losses(load.report) == []
+    assert [r for r in load.report.records if not answered(r) and r.due > 5 + NOTICED_SECONDS] == []
+
+
+def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
+    settled_platform, say
+):
+    path = POOL.format(ns=NAMESPACE)
+    [pool] = settled_platform.kube.list(path)
+    where = f"{path}/{pool['metadata']['name']}"
+
+    def mode(name):
+        change = {"spec": {"endpointPickerRef": {"failureMode": name}}}
+        settled_platform.kube.patch(where, change, type="merge")
+
+    mode("FailClose")
+    try:
+        with Load(settled_platform.url, 40) as load:
+            load.until(5)
+            os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
+    finally:
+        mode("FailOpen")
+    say(load.report)
+    assert silent_losses(load.report) == []
+    refused = load.report.of(Outcome.REFUSED)
+    assert refused
+    assert all(record.detail for record in refused)
+    back = max(record.due for record in refused)
+    after = [record for record in load.report.records if record.due > back]
+    assert len(after) > 20
+    assert all(answered(record) for record in after)
+
+
+def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(settled_platform, say):
+    path = POLICY.format(ns=NAMESPACE)
+    policies = [p["metadata"]["name"] for p in settled_platform.kube.list(path)]
+    with Load(settled_platform.url, 20) as load:
+        for second in range(1, 19):
+            load.until(second)
+            change = {"spec": {"default": {"timeoutSec": 600 + second}}}
+            for name in policies:
+                settled_platform.kube.patch(f"{path}/{name}", change, type="merge")
+    say(load.report)
+    assert counts(load.report)["answered"] == len(load.report.records)
+
+
+def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, say):
+    slow = settled_platform.ready()[0]
+    with (
+        Slowed(settled_platform.process_of(slow)),
+        Load(settled_platform.url, 25, rate=30) as load,
+    ):
+        pass
+    say(load.report)
+    assert counts(load.report)["answered"] == len(load.report.records)
+    share = load.report.replicas().get(slow, 0) / len(load.report.records)
+    assert share < 0.9 / len(settled_platform.ready())
+
+
+def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say):
+    settled_platform.world(NO_L4)  # a rollout takes a replica away only when no other is missing
+    file = settled_platform.project / "stacks" / f"Pulumi.{STACK}.yaml"
+    text = file.read_text()
+    wait_for(
+        lambda: sum("-tpu-" in name for name in settled_platform.ready()) == 3,
+        120,
+        settled_platform.states,
+    )
+    before = set(settled_platform.ready())
+    file.write_text(text.replace("weights: llama-3.1-8b", "weights: llama-3.1-8b-v2"))
+    try:
+        with Load(settled_platform.url, 90) as load:
+            load.until(2)
+            settled_platform.pulumi("up", "--yes", "--skip-preview", "-s", STACK)
+            wait_for(
+                lambda: (
+                    len(set(settled_platform.ready()) - before) >= 3
+                    and not before & set(settled_platform.ready())
+                ),
+                180,
+                settled_platform.states,
+            )
+        say(load.report)
+    finally:
+        file.write_text(text)
+    assert counts(load.report)["answered"] == len(load.report.records)
+
+
+def alert(platform, name):
+    """The rule of an alert as the cluster's Prometheus evaluates it."""
+    url = f"http://{address_of(platform.cluster)}/api/v1/rules?type=alert"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        groups = json.load(answer)["data"]["groups"]
+    return next(rule for group in groups for rule in group["rules"] if rule["name"] == name)
+
+
+def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_back(
+    settled_platform,
+):
+    def state():
+        return alert(settled_platform, "NoReadyReplica")["state"]
+
+    wait_for(lambda: state() == "inactive", 60, state)
+    settled_platform.world(NOTHING)
+    try:
+        wait_for(lambda: state() == "firing", 180, state)
+        rule = alert(settled_platform, "NoReadyReplica")
+        assert settled_platform.ready() == []
+    finally:
+        settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
+    assert rule["duration"] == pytest.approx(120 / SPEED)  # it waited, on the twin's clock
+    (active,) = rule["alerts"]
+    assert active["labels"]["job"] == MODEL.replace(".", "-")
+    assert alert(settled_platform, "PickerAway")["state"] == "inactive"  # nobody else is woken
+    wait_for(lambda: state() == "inactive", 180, state)
+    settled_platform.settle(1)

@@ -1,0 +1,78 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts.engine import Engine
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+
+
+class Platform:
+    """A twin of its own, driven as a user drives it."""
+
+    def __init__(self, paths: TwinPaths):
+        self.paths = paths
+        self.engine = Engine(paths)
+        self.environment = {
+            **os.environ,
+            **self.engine.environment,
+            "GKE_INFERENCE_TWIN_DIR": str(paths.root),
+        }
+
+    def cli(self, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(Path(sys.executable).with_name("gke-inference")), *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, "GKE_INFERENCE_TWIN_DIR": str(self.paths.root)},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def pulumi(self, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=REPOSITORY,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def kill_when(self, reached, *arguments: str) -> bool:
+        """Start pulumi and kill it, with all it started, once `reached()`; say whether it was."""
+        process = subprocess.Popen(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=REPOSITORY,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        until = time.monotonic() + 180
+        while process.poll() is None and time.monotonic() < until:
+            if reached():
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return True
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        return False
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory):
+    paths = TwinPaths(tmp_path_factory.mktemp("platform") / "twin")
+    daemon.ensure(paths)
+    yield Platform(paths)
+    daemon.shut_down(paths)
+    assert processes.running(paths) == {}

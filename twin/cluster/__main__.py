@@ -1,0 +1,95 @@
+"""The process that plays GKE for one cluster: `python -m twin.cluster CLUSTER_DIR`."""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Protocol
+
+from twin.cluster.agent import NodeAgent
+from twin.cluster.autoscaler.autoscaler import Autoscaler
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.traces import Collector
+from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane.konnectivity import Konnectivity
+from twin.cluster.controlplane.processes import GUARD_VARIABLE, hold_block
+from twin.cluster.gateway import GatewayController
+from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
+from twin.cluster.monitoring.controller import Monitoring
+from twin.cluster.nodes.pools import PoolController
+from twin.host.paths import TwinPaths
+
+_LOG = logging.getLogger(__name__)
+_RESTART_SECONDS = 1.0
+
+
+class Controller(Protocol):
+    """A part that runs until it is told to stop."""
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set."""
+
+
+def _controllers(context: ClusterContext) -> list[Controller]:
+    parts: list[Controller] = [
+        Konnectivity(context),
+        PoolController(context),
+        Autoscaler(context),
+        Monitoring(context),
+        ExternalMetrics(context),
+        CustomMetrics(context),
+        NodeAgent(context),
+        GatewayController(context),
+        Collector(context),
+    ]
+    return parts
+
+
+def _guard(folder: Path) -> socket.socket:
+    """Return the guard of the cluster's pod addresses, handed over by `twin.cluster.lifecycle` or taken."""
+    inherited = os.environ.pop(GUARD_VARIABLE, None)
+    if inherited is None:
+        return hold_block(int((folder / "block").read_text()))
+    guard = socket.socket(fileno=int(inherited))
+    guard.set_inheritable(False)  # engines outlive this process and must not hold it
+    return guard
+
+
+def _keep_running(part: Controller, stop: threading.Event) -> None:
+    """Run a controller; one that fails is started again, for the others depend on it."""
+    while not stop.is_set():
+        try:
+            part.run(stop)
+        except Exception:  # noqa: BLE001 - a cluster without one of its controllers only looks alive
+            _LOG.exception("%s ended, starting it again", type(part).__name__)
+        stop.wait(_RESTART_SECONDS)
+
+
+def main(folder: Path) -> None:
+    """Run the controllers of the cluster in `folder` until SIGTERM."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
+    signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
+    # held for as long as this process lives: no other cluster takes these pod addresses
+    with _guard(folder):
+        context = ClusterContext(TwinPaths.default(), folder)
+        bootstrap.install(context)
+        threads = [
+            threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
+            for part in _controllers(context)
+        ]
+        for thread in threads:
+            thread.start()
+        stop.wait()
+        for thread in threads:
+            thread.join(timeout=5)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,242 @@
+"""One container of a pod: its process, its probes, its restarts."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from twin.cluster.agent import records
+from twin.cluster.agent.launching.claims import Kind
+from twin.cluster.agent.launching.launch import Launch
+from twin.cluster.agent.probes import Schedule, Target
+from twin.cluster.base.reports import timestamp
+from twin.wire.kube import JsonObject
+from twin.world.rules import Rules
+
+EventSink = Callable[[str, str, str], None]
+"""Takes type, reason and message of a Kubernetes event."""
+_LOST_EXIT_CODE = 137
+
+
+@dataclass
+class Container:
+    """A container and what has become of it; `tick` moves it on.
+
+    Args:
+        spec: from the pod.
+        launch: how it runs.
+        folder: for its process record.
+        log: where its output goes.
+        restart_policy: of the pod.
+        rules: of the twin.
+        target: resolves its ports.
+        event: told what the kubelet would tell.
+    """
+
+    spec: JsonObject
+    launch: Launch
+    folder: Path
+    log: Path
+    restart_policy: str
+    rules: Rules
+    target: Target
+    event: EventSink
+    restarts: int = 0
+    started: bool = False
+    ready: bool = False
+    running_since: float | None = None
+    state: JsonObject = field(default_factory=dict[str, Any])
+    last_state: JsonObject = field(default_factory=dict[str, Any])
+    _record: records.Record | None = None
+    _start_at: float = 0.0
+    _backoff: float = 0.0
+    _probes: dict[str, Schedule] = field(default_factory=dict[str, Schedule])
+
+    def __post_init__(self) -> None:
+        self.state = {"waiting": {"reason": "ContainerCreating"}}
+        fast = self.rules.speed > 1 and not self.launch.is_real
+        simulated = bool(self.launch.argv) or self.launch.kind is Kind.ENGINE
+        for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+            self._probes[name] = Schedule(
+                self.spec.get(name) if simulated else None,
+                period_cap=self.rules.seconds("agent.probe.period-cap") if fast else 1e9,
+                timeout_floor=self.rules.seconds("agent.probe.timeout-floor") if fast else 0.0,
+                delay_scale=self.rules.speed,
+            )
+
+    @property
+    def name(self) -> str:
+        """Name in the pod."""
+        return str(self.spec["name"])
+
+    @property
+    def file(self) -> Path:
+        """Where its process is recorded."""
+        return self.folder / f"{self.name}.process.json"
+
+    @property
+    def record(self) -> records.Record | None:
+        """Its process, where one runs or ran."""
+        return self._record
+
+    @property
+    def finished(self) -> bool:
+        """Whether it ended and will not be started again."""
+        return "terminated" in self.state
+
+    def adopt(self) -> bool:
+        """Take over the process that an earlier agent started; False where there is none."""
+        record = records.read(self.file)
+        if record is None:
+            return False
+        self.restarts = record.restarts
+        self._record = record
+        self._running(record.started_epoch)
+        return True
+
+    def tick(self) -> None:
+        """Start, watch, probe or restart, whatever is due."""
+        now = time.monotonic()
+        if self.finished:
+            return
+        if self.running_since is None:
+            if now >= self._start_at:
+                self._start()
+        elif self._ended():
+            self._exited()
+        else:
+            self._probe()
+
+    def _start(self) -> None:
+        if self.launch.argv:
+            try:
+                self._record = records.start(
+                    self.launch.argv, self.launch.environment, self.log, self.file, self.restarts
+                )
+            except OSError as error:
+                self.state = {"waiting": {"reason": "RunContainerError", "message": str(error)}}
+                self._back_off()
+                return
+        self.event("Normal", "Started", f"Started container {self.name}")
+        self._running(time.time())
+
+    def _running(self, since: float) -> None:
+        self.running_since = since
+        self.state = {"running": {"startedAt": timestamp(since)}}
+        for probe in self._probes.values():
+            probe.reset(time.monotonic())
+        self.started = self._probes["startupProbe"].probe is None
+        self.ready = self.started and self._probes["readinessProbe"].probe is None
+
+    def _ended(self) -> bool:
+        return self._record is not None and not self._record.alive
+
+    def _exited(self) -> None:
+        found = None if self._record is None else self._record.exit_code()
+        code = _LOST_EXIT_CODE if found is None else found if found >= 0 else 128 - found
+        ended: JsonObject = {
+            "exitCode": code,
+            "reason": "Completed" if code == 0 else "Error",
+            "startedAt": timestamp(self.running_since or time.time()),
+            "finishedAt": timestamp(time.time()),
+            "message": "" if code == 0 else last_line(self.log),
+        }
+        ran = time.time() - (self.running_since or time.time())
+        self.running_since = None
+        self.started = self.ready = False
+        self.file.unlink(missing_ok=True)
+        again = self.restart_policy == "Always" or (self.restart_policy == "OnFailure" and code)
+        if not again:
+            self.state = {"terminated": ended}
+            return
+        self.last_state = {"terminated": ended}
+        if ran > self.rules.scaled("agent.restart.reset"):
+            self._backoff = 0.0
+        self._back_off()
+
+    def _back_off(self) -> None:
+        """Wait before the next start: ten seconds, doubled each time, five minutes at most."""
+        self.restarts += 1
+        first = self.rules.seconds("agent.restart.backoff")
+        longest = self.rules.seconds("agent.restart.backoff-longest")
+        wait = 0.0 if self._backoff == 0.0 else self._backoff
+        self._backoff = min(longest, self._backoff * 2 or first)
+        self._start_at = time.monotonic() + wait / self.rules.speed
+        if wait:
+            text = f"back-off {wait:.0f}s restarting failed container={self.name}"
+            self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
+            self.event("Warning", "BackOff", f"Back-off restarting failed container {self.name}")
+
+    def _probe(self) -> None:
+        if not self.started:
+            result = self._run_probe("startupProbe", "Startup")
+            if result is False:
+                self._kill("failed startup probe")
+            elif result:
+                self.started = True
+                self.ready = self._probes["readinessProbe"].probe is None
+            return
+        result = self._run_probe("readinessProbe", "Readiness")
+        if result is not None:
+            self.ready = result
+        if self._run_probe("livenessProbe", "Liveness") is False:
+            self._kill("failed liveness probe")
+
+    def _run_probe(self, name: str, word: str) -> bool | None:
+        schedule = self._probes[name]
+        before = schedule.failures
+        result = schedule.run(self.target)
+        if schedule.failures > before and (self.started or result is False):
+            self.event("Warning", "Unhealthy", f"{word} probe failed: {schedule.last_message}")
+        return result
+
+    def _kill(self, why: str) -> None:
+        self.event("Normal", "Killing", f"Container {self.name} {why}, will be restarted")
+        self.ready = self.started = False
+        if self._record is not None:
+            records.end([self._record], grace=5.0)
+        elif not self.launch.argv:
+            self._running(time.time())
+
+    def next_due(self) -> float:
+        """Return the monotonic time at which `tick` has something to do, at the latest."""
+        soon = time.monotonic() + 0.25
+        if self.running_since is None:
+            return max(self._start_at, time.monotonic())
+        due = [probe.due for probe in self._probes.values() if probe.probe is not None]
+        return min([soon, *due])
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        if self._record is not None:
+            records.signal_all([self._record], signal.SIGTERM)
+
+    def status(self) -> JsonObject:
+        """Return the entry of `status.containerStatuses`."""
+        out: JsonObject = {
+            "name": self.name,
+            "image": self.spec["image"],
+            "imageID": self.spec["image"],
+            "ready": self.ready and self.running_since is not None,
+            "started": self.started,
+            "restartCount": self.restarts,
+            "state": self.state,
+            "lastState": self.last_state,
+        }
+        if self._record is not None:
+            out["containerID"] = f"twin://{self._record.pid}"
+        return out
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log, shortened, as the termination message."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 4096))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except FileNotFoundError:
+        return ""
+    return lines[-1][:1000] if lines else ""

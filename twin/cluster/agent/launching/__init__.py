@@ -1,0 +1,1 @@
+"""Which process a container becomes on this machine, and with what."""

@@ -1,0 +1,80 @@
+"""Which pods the node agent runs, and as what.
+
+The rule is a function of the pod's specification alone, and KWOK's stages carry the same rule in
+jq (`JQ`), so that each pod has exactly one keeper and nothing has to be marked or raced for.
+"""
+
+import enum
+import re
+
+from twin.wire.kube import JsonObject
+
+_ENGINE = r"(^|/)[^/]*vllm[^/]*$"
+_IMAGES = r"(^|/)diffusion[^/]*$"
+_UPSTREAM = r"(^|/)(epp|bbr|lws)([:@][^/]*)?$"
+_PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
+_SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
+JQ = (
+    ".spec.containers[] | select((.image | "
+    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_PD_PICKER}")) or '
+    '(.name == "catalogue" and (.image | test("nginx")))) | .name'
+)
+"""Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
+
+
+class Kind(enum.StrEnum):
+    """What becomes of a container on the twin."""
+
+    ENGINE = "engine"
+    """The simulated vLLM."""
+    IMAGES = "diffusion"
+    """The image server, with a simulated or the real pipeline."""
+    PICKER = "epp"
+    """The real endpoint picker."""
+    PD_PICKER = "pd-epp"
+    """The real endpoint picker with the plugins of prefill/decode disaggregation."""
+    SIDECAR = "routing-sidecar"
+    """A small program that keeps the protocol of llm-d's routing side-car."""
+    ROUTER = "bbr"
+    """The real body-based router."""
+    OPERATOR = "lws"
+    """The real LeaderWorkerSet operator."""
+    LOADER = "adapter-loader"
+    """The program that its command holds: it loads adapters into the engine beside it."""
+    CATALOGUE = "catalogue"
+    """A static web server."""
+    IDLE = "idle"
+    """Nothing runs; it counts as running and ready."""
+
+
+def kind_of(container: JsonObject) -> Kind:
+    """Return what becomes of a container."""
+    image = str(container.get("image", ""))
+    if re.search(_ENGINE, image):
+        # the loader runs in the image of the engine beside it
+        return Kind.LOADER if container["name"] == Kind.LOADER else Kind.ENGINE
+    match = re.search(_UPSTREAM, image)
+    if match:
+        return Kind(match.group(2))
+    others = {_IMAGES: Kind.IMAGES, _PD_PICKER: Kind.PD_PICKER, _SIDECAR: Kind.SIDECAR}
+    for pattern, kind in others.items():
+        if re.search(pattern, image):
+            return kind
+    if container["name"] == "catalogue" and "nginx" in image:
+        return Kind.CATALOGUE
+    return Kind.IDLE
+
+
+def sidecars(pod: JsonObject) -> list[JsonObject]:
+    """Return the init containers that run beside the others and become processes."""
+    init: list[JsonObject] = pod["spec"].get("initContainers", [])
+    return [
+        container
+        for container in init
+        if container.get("restartPolicy") == "Always" and kind_of(container) is not Kind.IDLE
+    ]
+
+
+def is_claimed(pod: JsonObject) -> bool:
+    """Return whether the agent runs a pod: it has a container that becomes a process."""
+    return any(kind_of(container) is not Kind.IDLE for container in pod["spec"]["containers"])

@@ -1,0 +1,142 @@
+"""A container's environment and arguments, as the kubelet works them out."""
+
+import base64
+import re
+from typing import Any
+
+from twin.wire.kube import JsonObject, Kube, KubeError
+
+_REFERENCE = re.compile(r"\$\$|\$\(([-._A-Za-z0-9]+)\)")
+_MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+
+class ConfigError(Exception):
+    """The container cannot be started as specified (`CreateContainerConfigError`)."""
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """Replace `$(NAME)` by variables that are known; `$$(NAME)` stays as `$(NAME)`."""
+
+    def one(match: re.Match[str]) -> str:
+        if match.group(0) == "$$":
+            return "$"
+        return variables.get(match.group(1), match.group(0))
+
+    return _REFERENCE.sub(one, text)
+
+
+def field(pod: JsonObject, path: str) -> str:
+    """Return what a `fieldRef` of the downward API names.
+
+    Raises:
+        ConfigError: there is no such field.
+    """
+    match = _MAP_KEY.fullmatch(path)
+    if match:
+        return str(pod["metadata"].get(match.group(1), {}).get(match.group(2), ""))
+    if path == "status.podIPs":
+        path = "status.podIP"
+    if path == "status.hostIPs":
+        path = "status.hostIP"
+    value: Any = pod
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if value is None:
+            if path.startswith("spec.serviceAccountName"):
+                return "default"
+            raise ConfigError(f"fieldRef {path}: unsupported fieldPath")
+    return str(value)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def decoded(obj: JsonObject) -> dict[str, bytes]:
+    """Return the keys of a ConfigMap or Secret with their content."""
+    data: dict[str, str] = obj.get("data") or {}
+    if obj.get("kind") == "Secret":
+        return {key: base64.b64decode(value) for key, value in data.items()}
+    binary: dict[str, str] = obj.get("binaryData") or {}
+    decoded_binary = {key: base64.b64decode(value) for key, value in binary.items()}
+    return {key: value.encode() for key, value in data.items()} | decoded_binary
+
+
+class Sources:
+    """Reads the ConfigMaps and Secrets that a pod refers to."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self._kube = kube
+        self._namespace = namespace
+
+    def content(self, kind: str, name: str, *, optional: bool = False) -> dict[str, bytes]:
+        """Return the keys of a `configmaps` or `secrets` object.
+
+        Raises:
+            ConfigError: it is not there and not optional.
+        """
+        path = f"/api/v1/namespaces/{self._namespace}/{kind}/{name}"
+        try:
+            obj = self._kube.get(path)
+        except KubeError as error:
+            if error.status == 404 and optional:
+                return {}
+            if error.status == 404:
+                raise ConfigError(f'{kind[:-1]} "{name}" not found') from error
+            raise
+        return decoded(obj)
+
+    def key(self, kind: str, reference: JsonObject) -> str | None:
+        """Return one key, or None where it is optional and not there.
+
+        Raises:
+            ConfigError: it is not there.
+        """
+        optional = bool(reference.get("optional"))
+        content = self.content(kind, reference["name"], optional=optional)
+        if reference["key"] not in content:
+            if optional:
+                return None
+            raise ConfigError(
+                f"couldn't find key {reference['key']} in {kind[:-1]} "
+                f"{self._namespace}/{reference['name']}"
+            )
+        return content[reference["key"]].decode()
+
+
+def variables(pod: JsonObject, container: JsonObject, sources: Sources) -> dict[str, str]:
+    """Return the container's environment, `envFrom` first, `env` in its order.
+
+    Raises:
+        ConfigError: a source is missing.
+    """
+    out: dict[str, str] = {}
+    for entry in container.get("envFrom", []):
+        for kind, name in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
+            if name in entry:
+                found = sources.content(
+                    kind, entry[name]["name"], optional=bool(entry[name].get("optional"))
+                )
+                prefix = entry.get("prefix", "")
+                out |= {prefix + key: value.decode() for key, value in found.items()}
+    for entry in container.get("env", []):
+        value = _value(pod, container, entry, sources, out)
+        if value is not None:
+            out[entry["name"]] = value
+    return out
+
+
+def _value(
+    pod: JsonObject,
+    container: JsonObject,
+    entry: JsonObject,
+    sources: Sources,
+    known: dict[str, str],
+) -> str | None:
+    source: JsonObject = entry.get("valueFrom") or {}
+    if "fieldRef" in source:
+        return field(pod, source["fieldRef"]["fieldPath"])
+    if "configMapKeyRef" in source:
+        return sources.key("configmaps", source["configMapKeyRef"])
+    if "secretKeyRef" in source:
+        return sources.key("secrets", source["secretKeyRef"])
+    if "resourceFieldRef" in source:
+        section, _, resource = source["resourceFieldRef"]["resource"].partition(".")
+        return str(container.get("resources", {}).get(section, {}).get(resource, "0"))
+    return expand(str(entry.get("value", "")), known)

@@ -1,0 +1,65 @@
+"""The image server in the place of its container: its own program, on this machine.
+
+Queue, API, metrics, health and drain are the real ones. What draws is a simulated pipeline, or, for
+the replica that the twin's operator asks for, the real one with a tiny model.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from twin.cluster.agent.launching.environment import ConfigError
+from twin.engines import image_pipeline as install
+
+_PIPELINE = "simulator.diffusion.simulated:load"
+_TINY_TOKENS = 16
+_OWN = ("--host", "--platform", "--pipeline", "--folder", "--workers", "--max-batch")
+_OF_THE_MODEL = ("--text-tokens", "--adapter")
+
+
+def arguments(words: list[str]) -> list[str]:
+    """Return what follows `python3 -m diffusion serve` in a container's command and arguments.
+
+    Raises:
+        ConfigError: it is another command.
+    """
+    if words[:4] != ["python3", "-m", "diffusion", "serve"]:
+        raise ConfigError(f"no image server in the command: {' '.join(words[:4])}")
+    return words[4:]
+
+
+def simulated(given: list[str], address: str) -> list[str]:
+    """Return the command line of the server with the simulated pipeline."""
+    server = [sys.executable, "-m", "workloads.diffusion", "serve"]
+    return [*server, *given, f"--host={address}", f"--pipeline={_PIPELINE}", "--platform=cpu"]
+
+
+def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of the server with the real pipeline and a tiny model.
+
+    What the hardware forces: the weights, one process and batches of one, and prompts of as many
+    tokens as the tiny model knows. Adapters of the real model do not fit and are left out.
+
+    Args:
+        given: the container's arguments.
+        own: folder that goes with the pod.
+        address: of the pod.
+
+    Raises:
+        twin.toolchain.ToolError: the pipeline is not installed.
+    """
+    python = str(install.DIFFUSION.python())
+    folder = install.tiny_model()
+    kept = [word for word in given if not word.startswith((*_OWN, *_OF_THE_MODEL))]
+    forced = [
+        *(f"--host={address}", "--platform=cpu", f"--folder={folder}"),
+        *("--workers=1", "--max-batch=1", f"--text-tokens={_TINY_TOKENS}"),
+    ]
+    cache = install.DIFFUSION.folder / "programs"  # compiled programs serve every start
+    variables = {
+        "HOME": str(own),
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "PATH": os.environ["PATH"],
+    }
+    return [python, "-m", "diffusion", "serve", *kept, *forced], install.environment(variables)

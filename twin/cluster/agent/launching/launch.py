@@ -1,0 +1,355 @@
+"""From a container of a pod to a process of this machine."""
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from twin.cluster.agent.launching import (
+    groups,
+    hardware,
+    image_server,
+    launcher,
+    operators,
+    real_engine,
+)
+from twin.cluster.agent.launching.claims import Kind, kind_of
+from twin.cluster.agent.launching.environment import ConfigError, expand
+from twin.cluster.agent.launching.volumes import Mount, rewrite
+from twin.host.paths import REPOSITORY
+from twin.host.ports import free_port
+from twin.wire.kube import JsonObject
+from twin.world.rules import Rules
+
+_ENGINE_PROGRAM = re.compile(r"vllm\.entrypoints\.openai\.api_server|vllm\s+serve")
+_INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
+# flag that moves each port, with the port it has by default
+_PORT_FLAGS = {
+    Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
+    Kind.PD_PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
+    Kind.ROUTER: {"grpc-port": 9004, "grpc-health-port": 9005, "metrics-port": 9090},
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a container runs."""
+
+    kind: Kind
+    argv: list[str] = field(default_factory=list[str])
+    """Empty: nothing runs."""
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    ports: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    """Container ports that are elsewhere."""
+    needs_kubeconfig: bool = False
+    is_real: bool = False
+    """It keeps this machine's time, however fast the twin's clock runs."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a container finds where it runs."""
+
+    pod: JsonObject
+    node: hardware.NodeHardware
+    mounts: list[Mount]
+    variables: dict[str, str]
+    kubeconfig: Path
+    rules: Rules
+    tool: Callable[[str], Path]
+    collector: str = ""
+    """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
+    names: Path = Path("names.json")
+    """File of the addresses of pods by name."""
+    root: Path | None = None
+    """Folder of the twin, where it says which replica is a real engine."""
+
+
+def plan(container: JsonObject, place: Place) -> Launch:
+    """Return how a container runs.
+
+    Raises:
+        ConfigError: its command is not one of the program that its image holds.
+    """
+    kind = kind_of(container)
+    if kind is Kind.ENGINE:
+        return _engine(container, place)
+    if kind in _PORT_FLAGS:
+        return _upstream(container, kind, place)
+    others = {
+        Kind.CATALOGUE: _catalogue,
+        Kind.IMAGES: _images,
+        Kind.LOADER: _loader,
+        Kind.OPERATOR: _operator,
+        Kind.SIDECAR: _sidecar,
+    }
+    return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
+
+
+def _base(place: Place) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return {**kept, **place.variables, "PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+
+
+def _engine(container: JsonObject, place: Place) -> Launch:
+    said = launcher.words(container, place.variables)
+    if not said and hardware.made_for(container) not in (place.node.kind, "cpu"):
+        return Launch(Kind.ENGINE)  # the other container of the pod has its hardware: this sleeps
+    leader = groups.leader_of(container, place.variables)
+    if leader is not None:
+        return _worker(leader, place)
+    argv = engine_arguments(container, place.variables)
+    if place.root is not None and real_engine.is_chosen(place.root, place.pod, argv):
+        command, environment = _real(argv, place)
+        if said:
+            return _launched(container, said, place, command, environment, is_real=True)
+        return Launch(Kind.ENGINE, command, environment, is_real=True)
+    rules = place.rules
+    simulated = {
+        "COLLECTOR": place.collector,
+        "ACCELERATOR": place.node.accelerator,
+        "CHIPS": str(hardware.chips_for(container, place.node)),
+        "POD": place.pod["metadata"]["name"],
+        "POD_IP": place.pod["status"]["podIP"],
+        "SPEED": str(rules.speed),
+        "DURATIONS": json.dumps(engine_durations(rules)),
+        "MOUNTS": json.dumps({mount.path: str(mount.folder) for mount in place.mounts}),
+        "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
+    }
+    prefixed = {f"GKE_INFERENCE_SIM_{name}": value for name, value in simulated.items()}
+    command = [sys.executable, "-m", "simulator.server"]
+    environment = {**_base(place), **prefixed}
+    if said:
+        return _launched(container, said, place, command, environment)
+    return Launch(Kind.ENGINE, [*command, *argv], environment)
+
+
+def _launched(
+    container: JsonObject,
+    said: list[str],
+    place: Place,
+    command: list[str],
+    environment: dict[str, str],
+    *,
+    is_real: bool = False,
+) -> Launch:
+    """The platform's launcher, with an engine of the twin behind the name of the program."""
+    settings: dict[str, str | None] = {**environment}
+    if is_real:
+        settings["PYTHONPATH"] = None  # it has packages of its own
+    root = launcher.make_root(
+        place.kubeconfig.parent / "roots" / container["name"],
+        place.mounts,
+        place.node,
+        hardware.made_for(container),
+        launcher.Program(command, settings, is_whole=is_real),
+    )
+    return Launch(
+        Kind.ENGINE,
+        launcher.command(said, root, place.rules.speed),
+        launcher.environment(environment, root),
+        is_real=is_real,
+    )
+
+
+def _worker(leader: groups.Leader, place: Place) -> Launch:
+    name = place.pod["metadata"]["name"]
+    argv = [sys.executable, "-m", "simulator.server.worker", leader.name, str(leader.port), name]
+    return Launch(Kind.ENGINE, argv, {**_base(place), "GKE_INFERENCE_SIM_NAMES": str(place.names)})
+
+
+def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
+    """Return command and environment of the real vLLM in the place of a container."""
+    own = place.kubeconfig.parent  # goes with the pod
+
+    def host_path(path: str) -> Path | None:
+        moved = rewrite(path, place.mounts)
+        return Path(moved) if moved != path else None
+
+    address: str = place.pod["status"]["podIP"]
+    environment = {**_base(place), **real_engine.environment(own)}
+    environment.pop("PYTHONPATH")  # it has packages of its own
+    return real_engine.command(argv, own, address, host_path), environment
+
+
+def engine_durations(rules: Rules) -> dict[str, float]:
+    """Return the start-up rules that an engine goes by."""
+    return {
+        "initialise": rules.seconds("engine.start.initialise"),
+        "weights_gb_per_second": float(rules.value("engine.weights.rate")),
+        "weights_streamed_gb_per_second": float(rules.value("engine.weights.rate-streamed")),
+        "compile_gpu": rules.seconds("engine.compile.gpu"),
+        "compile_tpu": rules.seconds("engine.compile.tpu"),
+        "compile_cached": rules.seconds("engine.compile.cached"),
+    }
+
+
+def engine_arguments(container: JsonObject, variables: dict[str, str]) -> list[str]:
+    """Return vLLM's own arguments out of a container's command and args.
+
+    Understood: no command (the image's entrypoint is `vllm serve`), `vllm serve …`,
+    `python3 -m vllm.entrypoints.openai.api_server …`, and a shell script with one of those.
+
+    Raises:
+        ConfigError: none of them.
+    """
+    command = [expand(part, variables) for part in container.get("command", [])]
+    arguments = [expand(part, variables) for part in container.get("args", [])]
+    whole = command + arguments
+    if not command and not (arguments and _is_shell(arguments)):
+        return arguments[1:] if arguments[:1] == ["serve"] else arguments
+    if _is_shell(whole):
+        return _from_script(whole, variables)
+    for index, part in enumerate(whole):
+        if part == "vllm.entrypoints.openai.api_server":
+            return whole[index + 1 :]
+        if part.rsplit("/", 1)[-1] == "vllm" and whole[index + 1 : index + 2] == ["serve"]:
+            return whole[index + 2 :]
+    raise ConfigError(f"no vLLM server in the command: {shlex.join(whole)}")
+
+
+def _is_shell(words: list[str]) -> bool:
+    return words[0].rsplit("/", 1)[-1] in ("sh", "bash") and any(
+        re.fullmatch(r"-[a-z]*c", word) for word in words[1:3]
+    )
+
+
+def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
+    at = next(i for i, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)) + 1
+    script, positional = words[at].replace("\\\n", " "), words[at + 2 :]
+    for line in re.split(r"[;\n]|&&|\|\|", script):
+        match = _ENGINE_PROGRAM.search(line)
+        if match is None:
+            continue
+        rest = re.sub(
+            r"\$\{?(\w+)\}?", lambda m: variables.get(m.group(1), ""), line[match.end() :]
+        )
+        out: list[str] = []
+        for word in shlex.split(rest):
+            out += positional if word in ("$@", "$*") else [word]
+        return out
+    raise ConfigError("no vLLM server in the shell script of the command")
+
+
+def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
+    """The real picker or router: its own arguments, its ports moved, as it binds every address."""
+    given = [
+        rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
+    ]
+    flags = _PORT_FLAGS[kind]
+    ports: dict[int, tuple[str, int]] = {}
+    arguments, found = split_flags(given, set(flags))
+    for flag, default in flags.items():
+        moved = free_port()
+        ports[int(found.get(flag, default))] = ("127.0.0.1", moved)
+        arguments.append(f"--{flag}={moved}")
+    return Launch(
+        kind,
+        [str(place.tool(kind.value)), *arguments],
+        {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
+        ports,
+        needs_kubeconfig=True,
+    )
+
+
+def _sidecar(container: JsonObject, place: Place) -> Launch:
+    given = [expand(part, place.variables) for part in container.get("args", [])]
+    return Launch(
+        Kind.SIDECAR,
+        [sys.executable, "-m", "simulator.sidecar", *given],
+        {**_base(place), "GKE_INFERENCE_SIM_POD_IP": place.pod["status"]["podIP"]},
+    )
+
+
+def _operator(container: JsonObject, place: Place) -> Launch:
+    """The real operator: its own configuration, its addresses moved, as the picker's are."""
+    made = operators.settings(container, place.variables, place.mounts, place.kubeconfig.parent)
+    return Launch(
+        Kind.OPERATOR,
+        [str(place.tool(Kind.OPERATOR.value)), *made.arguments],
+        {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
+        made.ports,
+        needs_kubeconfig=True,
+    )
+
+
+def _images(container: JsonObject, place: Place) -> Launch:
+    """The image server's own program behind the launcher, with the pipeline that can run here.
+
+    Raises:
+        ConfigError: the command is another.
+    """
+    said = launcher.words(container, place.variables)
+    if "--" not in said:
+        raise ConfigError("no launcher in the command of the image server")
+    behind = [rewrite(word, place.mounts) for word in said[said.index("--") + 1 :]]
+    arguments = image_server.arguments(behind)
+    address: str = place.pod["status"]["podIP"]
+    is_real = place.root is not None and real_engine.is_chosen(place.root, place.pod, arguments)
+    if is_real:
+        argv, variables = image_server.real(arguments, place.kubeconfig.parent, address)
+    else:
+        argv = image_server.simulated(arguments, address)
+        variables = {
+            "GKE_INFERENCE_SIM_ACCELERATOR": place.node.accelerator,
+            "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+    root = launcher.make_root(
+        place.kubeconfig.parent / "roots" / container["name"],
+        place.mounts,
+        place.node,
+        hardware.made_for(container),
+        launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
+    )
+    environment = launcher.environment(_base(place), root)
+    return Launch(
+        Kind.IMAGES, launcher.command(said, root, place.rules.speed), environment, is_real=is_real
+    )
+
+
+def _loader(container: JsonObject, place: Place) -> Launch:
+    """The loader's own program; folders of the container in its environment become this machine's.
+
+    Raises:
+        ConfigError: its command is not a Python program.
+    """
+    command: list[str] = container.get("command", [])
+    if command[:2] != ["python3", "-c"]:
+        raise ConfigError(f"no Python program in the command: {shlex.join(command[:2])}")
+    moved = {name: rewrite(value, place.mounts) for name, value in place.variables.items()}
+    return Launch(Kind.LOADER, [sys.executable, *command[1:]], {**_base(place), **moved})
+
+
+def split_flags(arguments: list[str], wanted: set[str]) -> tuple[list[str], dict[str, str]]:
+    """Take flags with their values out of Go-style arguments.
+
+    Returns:
+        The other arguments, and the values of the wanted flags by name.
+    """
+    rest: list[str] = []
+    found: dict[str, str] = {}
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name in wanted:
+            found[name] = value if equals else next(words, "")
+        else:
+            rest.append(word)
+    return rest, found
+
+
+def _catalogue(container: JsonObject, place: Place) -> Launch:
+    mounts = {mount.path: str(mount.folder) for mount in place.mounts}
+    argv = [
+        sys.executable,
+        "-m",
+        "twin.cluster.agent.launching.static_server",
+        place.pod["status"]["podIP"],
+        json.dumps(mounts),
+    ]
+    return Launch(kind_of(container), argv, _base(place))

@@ -1,0 +1,209 @@
+"""A pod's volumes as folders of this machine.
+
+Buckets and persistent volumes are folders shared by all pods of the twin and outlive them, so a
+compile cache in a bucket is there after a restart. ConfigMaps, Secrets and the like are written
+for each pod and go with it.
+"""
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from twin.cluster.agent.launching.environment import ConfigError, Sources, field
+from twin.wire.kube import JsonObject, Kube, KubeError
+
+FUSE_DRIVER = "gcsfuse.csi.storage.gke.io"
+_REFRESHED = frozenset({"configMap", "secret"})
+
+
+def is_refreshed(pod: JsonObject) -> bool:
+    """Say whether a pod has volumes whose files follow an object of the API."""
+    return any(_REFRESHED & volume.keys() for volume in pod["spec"].get("volumes", []))
+
+
+def _replace_changed(fresh: Path, folder: Path) -> None:
+    """Replace the files of a folder that differ; a reader sees the old or the new, never half."""
+    for file in fresh.rglob("*"):
+        target = folder / file.relative_to(fresh)
+        if file.is_file() and not (target.exists() and target.read_bytes() == file.read_bytes()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A volume where a container sees it."""
+
+    path: str
+    folder: Path
+    read_only: bool
+
+
+class Volumes:
+    """Makes the folders of one pod's volumes.
+
+    Args:
+        kube: for ConfigMaps, Secrets, claims and tokens.
+        pod: whose volumes these are.
+        own: folder of the pod, for what goes with it.
+        shared: folder for what outlives it.
+    """
+
+    def __init__(self, kube: Kube, pod: JsonObject, own: Path, shared: Path) -> None:
+        self._kube = kube
+        self._pod = pod
+        self._namespace: str = pod["metadata"]["namespace"]
+        self._own = own
+        self._shared = shared
+        self._sources = Sources(kube, self._namespace)
+
+    def make(self) -> dict[str, Path]:
+        """Return the folder of each volume by name.
+
+        Raises:
+            ConfigError: something it refers to is missing; the kubelet would retry.
+        """
+        return {
+            volume["name"]: self._one(volume) for volume in self._pod["spec"].get("volumes", [])
+        }
+
+    def refresh(self) -> None:
+        """Bring what changed in ConfigMaps and Secrets to the files, as the kubelet does.
+
+        Raises:
+            ConfigError: something it refers to is gone.
+            KubeError: the API server does not answer.
+        """
+        for volume in self._pod["spec"].get("volumes", []):
+            for kind in _REFRESHED & volume.keys():
+                folder = self._own / "volumes" / volume["name"]
+                fresh = self._own / "refreshed" / volume["name"]
+                shutil.rmtree(fresh, ignore_errors=True)
+                fresh.mkdir(parents=True)
+                self._writers()[kind](volume[kind], fresh)
+                _replace_changed(fresh, folder)
+
+    def _writers(self) -> dict[str, Callable[[JsonObject, Path], None]]:
+        return {
+            "configMap": self._config_map,
+            "downwardAPI": self._downward,
+            "projected": self._projected,
+            "secret": self._secret,
+        }
+
+    def _one(self, volume: JsonObject) -> Path:
+        for kind, writer in self._writers().items():
+            if kind in volume:
+                folder = self._own / "volumes" / volume["name"]
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                writer(volume[kind], folder)
+                return folder
+        folder = self._lasting(volume) or self._own / "volumes" / volume["name"]
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _lasting(self, volume: JsonObject) -> Path | None:
+        """Return the folder of a volume that outlives the pod, or None for one that does not."""
+        if "csi" in volume:
+            return self._csi(volume["csi"], volume["csi"].get("volumeAttributes", {}))
+        if "persistentVolumeClaim" in volume:
+            return self._claimed(volume["persistentVolumeClaim"]["claimName"])
+        if "ephemeral" in volume:
+            return self._claimed(f"{self._pod['metadata']['name']}-{volume['name']}")
+        if "hostPath" in volume:
+            host: str = volume["hostPath"]["path"]
+            return self._shared / "hosts" / self._pod["spec"]["nodeName"] / host.lstrip("/")
+        return None
+
+    def _csi(self, source: JsonObject, attributes: JsonObject) -> Path:
+        if source["driver"] == FUSE_DRIVER:
+            bucket = attributes.get("bucketName") or source.get("volumeHandle", "")
+            options = str(attributes.get("mountOptions", ""))
+            only = re.search(r"only-dir[:=]([^,]+)", options)
+            stored = self._shared.parent / "gcs" / bucket  # as clients of Cloud Storage upload it
+            is_read = bool(source.get("readOnly"))
+            folder = stored if is_read and stored.is_dir() else self._shared / "buckets" / bucket
+            return folder / only.group(1).strip("/") if only else folder
+        return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
+
+    def _claimed(self, claim: str) -> Path:
+        base = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims/{claim}"
+        try:
+            spec = self._kube.get(base)["spec"]
+            name = spec.get("volumeName")
+            if name:
+                volume = self._kube.get(f"/api/v1/persistentvolumes/{name}")["spec"]
+                if "csi" in volume:
+                    options = ",".join(volume.get("mountOptions", []))
+                    given: JsonObject = volume["csi"].get("volumeAttributes") or {}
+                    attributes: JsonObject = {"mountOptions": options, **given}
+                    return self._csi(volume["csi"], attributes)
+        except KubeError as error:
+            if error.status == 404:
+                raise ConfigError(f'persistentvolumeclaim "{claim}" not found') from error
+            raise
+        return self._shared / "claims" / self._namespace / claim
+
+    def _config_map(self, source: JsonObject, folder: Path) -> None:
+        self._write_keys("configmaps", source["name"], source, folder)
+
+    def _secret(self, source: JsonObject, folder: Path) -> None:
+        name = source.get("secretName") or source["name"]
+        self._write_keys("secrets", name, source, folder)
+
+    def _write_keys(self, kind: str, name: str, source: JsonObject, folder: Path) -> None:
+        optional = bool(source.get("optional"))
+        content = self._sources.content(kind, name, optional=optional)
+        items = source.get("items") or [{"key": key, "path": key} for key in content]
+        for item in items:
+            if item["key"] not in content:
+                if optional:
+                    continue
+                raise ConfigError(f"references non-existent config key: {item['key']}")
+            file = folder / item["path"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content[item["key"]])
+
+    def _downward(self, source: JsonObject, folder: Path) -> None:
+        for item in source.get("items", []):
+            path: str = item.get("fieldRef", {}).get("fieldPath", "")
+            if path in {"metadata.labels", "metadata.annotations"}:
+                entries: dict[str, str] = self._pod["metadata"].get(path.split(".")[1], {})
+                text = "\n".join(f'{key}="{value}"' for key, value in sorted(entries.items()))
+            else:
+                text = field(self._pod, path) if path else ""
+            (folder / item["path"]).write_text(text)
+
+    def _projected(self, source: JsonObject, folder: Path) -> None:
+        for part in source.get("sources", []):
+            if "configMap" in part:
+                self._config_map(part["configMap"], folder)
+            elif "secret" in part:
+                self._secret(part["secret"], folder)
+            elif "downwardAPI" in part:
+                self._downward(part["downwardAPI"], folder)
+
+    def mounts(self, container: JsonObject, folders: dict[str, Path]) -> list[Mount]:
+        """Return where a container sees which folder, the deepest path first."""
+        out = [
+            Mount(
+                mount["mountPath"].rstrip("/") or "/",
+                folders[mount["name"]] / mount.get("subPath", ""),
+                bool(mount.get("readOnly")),
+            )
+            for mount in container.get("volumeMounts", [])
+            if mount["name"] in folders
+        ]
+        return sorted(out, key=lambda mount: len(mount.path), reverse=True)
+
+
+def rewrite(text: str, mounts: list[Mount]) -> str:
+    """Replace paths of the container in an argument by the folders that stand for them."""
+    for mount in mounts:
+        pattern = rf"(?<![\w./-]){re.escape(mount.path)}(?=$|[/\s\"',:])"
+        if re.search(pattern, text):
+            return re.sub(pattern, str(mount.folder).replace("\\", r"\\"), text)
+    return text

@@ -1,0 +1,76 @@
+"""The preStop hook of a container that is asked to end."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+
+from twin.cluster.agent.probes import Target, check
+from twin.wire.kube import JsonObject
+
+# a hook's sleeps are as much faster as the twin; what it waits for beyond them is real
+_FASTER = """\
+import time as _time
+_slept = _time.sleep
+_time.sleep = lambda seconds: _slept(min(seconds, max(0.1, seconds / {speed})))
+"""
+_LOOPBACK = re.compile(r"\b(127\.0\.0\.1|localhost)\b")
+
+
+def pre_stop(
+    hook: JsonObject,
+    address: str,
+    speed: float,
+    limit: float,
+    target: Target,
+    names: Mapping[str, str] | None = None,
+) -> None:
+    """Run a hook, at most `limit` seconds.
+
+    Sleeps are shortened by `speed`; a Python program runs for real, with the pod's address for its
+    loopback; an HTTP hook is called; any other command needs the image and is passed over.
+
+    Args:
+        hook: the container's `lifecycle.preStop`.
+        address: of the pod.
+        speed: of the twin.
+        limit: the pod's grace period.
+        target: resolves ports of the container.
+        names: variables of the container that name other pods, as addresses.
+    """
+    if "sleep" in hook:
+        time.sleep(min(limit, float(hook["sleep"]["seconds"]) / speed))
+    elif "httpGet" in hook:
+        check(hook, target, timeout=min(limit, 30.0))
+    elif "exec" in hook:
+        _exec(hook["exec"].get("command", []), address, speed, limit, names or {})
+
+
+def _exec(
+    command: list[str], address: str, speed: float, limit: float, names: Mapping[str, str]
+) -> None:
+    slept = seconds_slept(command)
+    if slept is not None:
+        time.sleep(min(limit, slept / speed))
+        return
+    if len(command) == 3 and command[0].startswith("python") and command[1] == "-c":
+        program = _FASTER.format(speed=speed) + _LOOPBACK.sub(address, command[2])
+        try:
+            subprocess.run(
+                [sys.executable, "-c", program],
+                env={**os.environ, **names},
+                timeout=limit,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+            )
+        except subprocess.TimeoutExpired:
+            return  # the kubelet, too, goes on when the grace period is over
+
+
+def seconds_slept(command: list[str]) -> float | None:
+    """Return how long a command sleeps, or None where it does something else."""
+    match = re.fullmatch(r"(?:\S*sh -\w*c )?(?:\S*/)?sleep (\d+(?:\.\d+)?)s?", " ".join(command))
+    return float(match.group(1)) if match else None

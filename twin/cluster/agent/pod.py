@@ -1,0 +1,354 @@
+"""One pod that the agent runs, from its address to its deletion, in a thread of its own."""
+
+import logging
+import shutil
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from twin.cluster.agent import lifecycle, names, records, status
+from twin.cluster.agent.container import Container
+from twin.cluster.agent.identity import write_kubeconfig
+from twin.cluster.agent.images import Images
+from twin.cluster.agent.launching import hardware
+from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
+from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
+from twin.cluster.agent.launching.launch import Place, plan
+from twin.cluster.agent.launching.volumes import Volumes, is_refreshed
+from twin.cluster.base import podports
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.reports import pod_event
+from twin.cluster.base.traces import collector_address
+from twin.wire.kube import JsonObject, KubeError
+
+_log = logging.getLogger("twin.cluster.agent")
+_RETRY_SECONDS = 1.0
+_SERVERS = (Kind.ENGINE, Kind.IMAGES)
+_SAME_EVENT_SECONDS = 30.0
+_REFRESH_FLOOR_SECONDS = 1.0
+
+
+class PodRunner:
+    """Runs one pod.
+
+    Args:
+        context: the cluster.
+        pod: as the API server has it, scheduled and with an address.
+        node: it is on.
+        images: what has been pulled where.
+    """
+
+    def __init__(
+        self, context: ClusterContext, pod: JsonObject, node: JsonObject, images: Images
+    ) -> None:
+        self._context = context
+        self._address: str = pod["status"]["podIP"]
+        self._pod = pod
+        self._node = node
+        self._images = images
+        metadata = pod["metadata"]
+        self.uid: str = metadata["uid"]
+        self.namespace: str = metadata["namespace"]
+        self.name: str = metadata["name"]
+        self.node_name: str = pod["spec"]["nodeName"]
+        self._path = f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+        self.folder = context.dir / "pods" / self.namespace / self.uid
+        self._containers: list[Container] = []
+        self._sent: JsonObject = {}
+        self._started = time.time()
+        self._announced: set[str] = set()
+        self._told: dict[tuple[str, str], float] = {}
+        self._stop = threading.Event()
+        self._deleted = threading.Event()
+        self._wake = threading.Event()
+        self._gone = False
+        self._volumes: Volumes | None = None
+        self._refresh_at = 0.0
+        self._thread = threading.Thread(target=self._run, name=f"pod-{self.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still works on the pod."""
+        return self._thread.is_alive()
+
+    def update(self, pod: JsonObject) -> None:
+        """Take a newer version of the pod."""
+        if pod.get("status", {}).get("podIP") != self._address:
+            pod = {**pod, "status": {**pod.get("status", {}), "podIP": self._address}}
+            self._sent = {}  # KWOK gave it a second address: say again which one is bound
+        self._pod = pod
+        if "deletionTimestamp" in pod["metadata"]:
+            self._deleted.set()
+            self._wake.set()
+
+    def lose(self) -> None:
+        """End at once: the pod or its node is gone."""
+        self._gone = True
+        self._deleted.set()
+        self._wake.set()
+
+    def leave(self) -> None:
+        """Stop working on the pod and let its processes run on."""
+        self._stop.set()
+        self._wake.set()
+
+    def join(self, timeout: float) -> None:
+        """Wait until the thread is done."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            if self._prepare():
+                self._loop()
+            if self._deleted.is_set():
+                self._end()
+        except Exception:  # noqa: BLE001  # the log says which pod; others go on
+            _log.exception("pod %s/%s", self.namespace, self.name)
+
+    # -- start
+
+    def _prepare(self) -> bool:
+        """Make volumes, arguments and identity; retry as the kubelet does. False: given up."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        while not self._stop.is_set() and not self._deleted.is_set():
+            try:
+                self._containers = self._make_containers()
+            except (ConfigError, KubeError) as error:
+                self._not_yet("CreateContainerConfigError", error)
+                continue
+            except Exception as error:  # noqa: BLE001 - such as a tool that is not built
+                _log.exception("pod %s/%s", self.namespace, self.name)
+                self._not_yet("CreateContainerError", error)
+                continue
+            adopted = [container.adopt() for container in self._containers]
+            if not any(adopted):
+                self._pull()
+            return True
+        return False
+
+    def _not_yet(self, reason: str, error: Exception) -> None:
+        """Say why the containers cannot be made, and wait before the next try."""
+        self._waiting(reason, str(error))
+        self._event("Warning", "Failed", f"Error: {error}")
+        self._wake.wait(_RETRY_SECONDS)
+
+    def _make_containers(self) -> list[Container]:
+        kube, spec = self._context.kube, self._pod["spec"]
+        volumes = Volumes(kube, self._pod, self.folder, self._context.paths.volumes)
+        folders = volumes.make()
+        self._volumes = volumes if is_refreshed(self._pod) else None
+        self._refresh_at = time.monotonic() + self._refresh_seconds()
+        kubeconfig = self.folder / "kubeconfig"
+        node = hardware.of_node(self._node)
+        moved: dict[int, tuple[str, int]] = podports.read(
+            self._context.dir, self.namespace, self.name
+        )
+        out: list[Container] = []
+        for container in [*sidecars(self._pod), *spec["containers"]]:
+            place = Place(
+                self._pod,
+                node,
+                volumes.mounts(container, folders),
+                variables(self._pod, container, Sources(kube, self.namespace)),
+                kubeconfig,
+                self._context.rules,
+                self._context.tool,
+                collector_address(self._context.dir),
+                names.file_in(self._context.dir),
+                self._context.paths.root,
+            )
+            launch = plan(container, place)
+            if launch.needs_kubeconfig:
+                write_kubeconfig(kube, self._context.kubeconfig, self._pod, kubeconfig)
+            running = records.read(self.folder / f"{container['name']}.process.json")
+            if launch.ports and (running is None or not running.alive):
+                moved |= launch.ports
+            out.append(self._container(container, launch))
+        if moved:
+            podports.write(self._context.dir, self.namespace, self.name, moved)
+        return out
+
+    def _container(self, spec: JsonObject, launch: Any) -> Container:
+        log = f"{self.namespace}_{self.name}_{spec['name']}.log"
+        return Container(
+            spec,
+            launch,
+            self.folder,
+            self._context.dir / "logs" / "pods" / log,
+            self._pod["spec"].get("restartPolicy", "Always"),
+            self._context.rules,
+            lambda port: self._target(spec, port),
+            self._event,
+        )
+
+    def _target(self, spec: JsonObject, port: int | str) -> tuple[str, int]:
+        named = {entry.get("name"): entry["containerPort"] for entry in spec.get("ports", [])}
+        number = int(named.get(port, port))
+        return podports.resolve(self._context.dir, self._pod, number)
+
+    def _pull(self) -> None:
+        for container in self._pod["spec"]["containers"]:
+            seconds = self._images.pull_seconds(container["image"], self._node)
+            if seconds:
+                self._event("Normal", "Pulling", f'Pulling image "{container["image"]}"')
+                self._deleted.wait(seconds / self._context.rules.speed)
+                text = f'Successfully pulled image "{container["image"]}" in {seconds:.1f}s'
+                self._event("Normal", "Pulled", text)
+            self._images.keep(container["image"], self._node)
+
+    def _waiting(self, reason: str, message: str) -> None:
+        waiting = {"waiting": {"reason": reason, "message": message}}
+        statuses = [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": waiting,
+            }
+            for container in self._pod["spec"]["containers"]
+        ]
+        self._patch({"containerStatuses": statuses})
+
+    # -- running
+
+    def _loop(self) -> None:
+        while not self._stop.is_set() and not self._deleted.is_set():
+            try:
+                self._move_on()
+            except Exception:  # noqa: BLE001 - such as a probe of a port that is not there
+                _log.exception("pod %s/%s", self.namespace, self.name)
+                self._stop.wait(_RETRY_SECONDS)
+            due = min(container.next_due() for container in self._containers)
+            self._wake.wait(max(0.05, due - time.monotonic()))
+            self._wake.clear()
+
+    def _refresh_seconds(self) -> float:
+        return max(_REFRESH_FLOOR_SECONDS, self._context.rules.scaled("agent.volume.refresh"))
+
+    def _refresh(self) -> None:
+        if self._volumes is None or time.monotonic() < self._refresh_at:
+            return
+        self._refresh_at = time.monotonic() + self._refresh_seconds()
+        try:
+            self._volumes.refresh()
+        except (ConfigError, KubeError) as error:  # the files stay as they are
+            _log.debug("volumes of %s/%s: %s", self.namespace, self.name, error)
+
+    def _move_on(self) -> None:
+        self._refresh()
+        for container in self._containers:
+            container.tick()
+        self._report()
+        self._announce()
+
+    def _report(self) -> None:
+        new = status.pod_status(self._pod, self._containers, self._started)
+        self._patch(new)
+
+    def _patch(self, new: JsonObject) -> None:
+        comparable = {**new, "conditions": [_plain(c) for c in new.get("conditions", [])]}
+        if comparable == self._sent:
+            return
+        try:
+            self._pod = self._context.kube.patch(
+                f"{self._path}/status", {"status": new}, type="strategic"
+            )
+            self._sent = comparable
+        except KubeError as error:
+            if error.status == 404:
+                self.lose()
+            else:
+                _log.warning("status of %s/%s: %s", self.namespace, self.name, error)
+
+    def _announce(self) -> None:
+        """Write to the timeline what is new."""
+        subject = f"{self.namespace}/{self.name}"
+        node: str = self._pod["spec"]["nodeName"]
+        engines = [c for c in self._containers if kind_of(c.spec) in _SERVERS and c.launch.argv]
+        facts = (
+            ("engine.started", any(c.record for c in engines), "has its engine process"),
+            ("pod.running", status.phase(self._containers) == "Running", "is running"),
+            ("pod.ready", all(c.ready for c in self._containers), "is ready"),
+        )
+        for kind, holds, what in facts:
+            if holds and kind not in self._announced:
+                self._announced.add(kind)
+                message = f"{subject} {what} on {node}"
+                self._context.events.emit(kind, subject, message, node=node)
+
+    # -- end
+
+    def _end(self) -> None:
+        grace = float(self._pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+        running = [c.record for c in self._containers if c.record is not None and c.record.alive]
+        running = running or self._recorded()
+        if running and not self._gone:
+            self._hooks(grace)
+        last = {container["name"] for container in sidecars(self._pod)}
+        beside = [c.record for c in self._containers if c.record is not None and c.name in last]
+        seconds = 0.0 if self._gone else max(grace, 1.0)
+        records.end([record for record in running if record not in beside], seconds)
+        records.end(beside, seconds)  # side-cars go last: answers pass through them
+        subject = f"{self.namespace}/{self.name}"
+        if "engine.started" in self._announced:
+            self._context.events.emit("engine.stopped", subject, f"{subject}: engine ended")
+        podports.remove(self._context.dir, self.namespace, self.name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if "deletionTimestamp" in self._pod["metadata"]:
+            self._finalise()
+
+    def _recorded(self) -> list[records.Record]:
+        files = self.folder.glob("*.process.json")
+        return [record for file in files if (record := records.read(file)) is not None]
+
+    def _hooks(self, grace: float) -> None:
+        """Run preStop hooks side by side; the containers keep serving and being probed."""
+        threads: list[threading.Thread] = []
+        for container in self._containers:
+            hook = container.spec.get("lifecycle", {}).get("preStop")
+            if hook and container.record is not None:
+                self._event("Normal", "Killing", f"Stopping container {container.name}")
+                target = container.target
+                address: str = self._pod["status"]["podIP"]
+                known = names.addresses(self._context.dir, container.launch.environment)
+                arguments = (hook, address, self._context.rules.speed, grace, target, known)
+                threads.append(threading.Thread(target=lifecycle.pre_stop, args=arguments))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(grace)
+
+    def _finalise(self) -> None:
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+        with suppress(KubeError):  # 404, 409: somebody else has deleted it already
+            self._context.kube.delete(self._path, options)
+
+    def _event(self, kind: str, reason: str, message: str) -> None:
+        """Write an event; the same one again only after a while, as the kubelet counts them up."""
+        written = self._told.get((reason, message), -_SAME_EVENT_SECONDS)
+        if time.monotonic() - written < _SAME_EVENT_SECONDS:
+            return
+        self._told[reason, message] = time.monotonic()
+        event = pod_event(self._pod, "kubelet", kind, reason, message)
+        event["source"]["host"] = self.node_name
+        try:
+            self._context.kube.post(f"/api/v1/namespaces/{self.namespace}/events", event)
+        except KubeError as error:  # a namespace that is going away takes no events
+            _log.debug("event for %s/%s: %s", self.namespace, self.name, error)
+
+
+def _plain(condition: JsonObject) -> JsonObject:
+    return {key: value for key, value in condition.items() if key != "lastTransitionTime"}
+
+
+def stale_folders(cluster_dir: Path, uids: set[str]) -> list[Path]:
+    """Return the folders of pods that are not there any more."""
+    return [path for path in (cluster_dir / "pods").glob("*/*") if path.name not in uids]

@@ -1,0 +1,121 @@
+"""The kubelet's probes: HTTP, TCP, gRPC and exec, with the container's own numbers."""
+
+import http.client
+import importlib
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from twin.wire.kube import JsonObject
+
+_grpc: Any = importlib.import_module("grpc")
+_SERVING = 1
+Target = Callable[[int | str], tuple[str, int]]
+"""Resolves a container port, by number or name, to (address, port)."""
+
+
+def check(probe: JsonObject, target: Target, timeout: float) -> str | None:
+    """Run a probe once; return None where it passes, else the kubelet's message."""
+    if "httpGet" in probe:
+        return _http(probe["httpGet"], target, timeout)
+    if "grpc" in probe:
+        return _grpc_health(probe["grpc"], target, timeout)
+    if "tcpSocket" in probe:
+        return _tcp(probe["tcpSocket"], target, timeout)
+    return None  # exec: there is no container to run a command in
+
+
+def _http(spec: JsonObject, target: Target, timeout: float) -> str | None:
+    address, port = target(spec["port"])
+    url = f"http://{address}:{port}{spec.get('path', '/')}"
+    connection = http.client.HTTPConnection(address, port, timeout=timeout)
+    try:
+        headers = {entry["name"]: entry["value"] for entry in spec.get("httpHeaders", [])}
+        connection.request("GET", spec.get("path", "/"), headers=headers)
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        return f'Get "{url}": {error}'
+    finally:
+        connection.close()
+    return None if 200 <= status < 400 else f"HTTP probe failed with statuscode: {status}"
+
+
+def _tcp(spec: JsonObject, target: Target, timeout: float) -> str | None:
+    address, port = target(spec["port"])
+    try:
+        socket.create_connection((address, port), timeout=timeout).close()
+    except OSError as error:
+        return f"dial tcp {address}:{port}: {error}"
+    return None
+
+
+def _grpc_health(spec: JsonObject, target: Target, timeout: float) -> str | None:
+    """Ask grpc.health.v1; the two messages are short enough to be read by hand."""
+    address, port = target(spec["port"])
+    service = str(spec.get("service") or "").encode()
+    request = b"\x0a" + bytes([len(service)]) + service if service else b""
+    with _grpc.insecure_channel(f"{address}:{port}") as channel:
+        call = channel.unary_unary("/grpc.health.v1.Health/Check")
+        try:
+            answer: bytes = call(request, timeout=timeout)
+        except _grpc.RpcError as error:
+            return f"timeout or error: health rpc failed: {error.code().name}"
+    serving = answer[:2] == bytes([0x08, _SERVING])
+    return None if serving else "service unhealthy (responded with NOT_SERVING)"
+
+
+@dataclass
+class Schedule:
+    """When a probe is due, and what its results amount to.
+
+    Args:
+        probe: of the container; None: never due, always passing.
+        period_cap: longest time between two runs, in seconds: real time stands still for nobody
+            on a twin that runs a hundred times faster.
+        timeout_floor: shortest time a probe is given, as the machine is shared.
+        delay_scale: what `initialDelaySeconds` is divided by.
+    """
+
+    probe: JsonObject | None
+    period_cap: float
+    timeout_floor: float
+    delay_scale: float
+    due: float = 0.0
+    successes: int = 0
+    failures: int = 0
+    last_message: str = ""
+    passing: bool | None = field(default=None)
+
+    def reset(self, now: float) -> None:
+        """Begin anew, as after a start of the container."""
+        delay = float((self.probe or {}).get("initialDelaySeconds", 0)) / self.delay_scale
+        self.due = now + delay
+        self.successes = self.failures = 0
+        self.passing = None
+
+    @property
+    def period(self) -> float:
+        """Seconds between two runs."""
+        return min(float((self.probe or {}).get("periodSeconds", 10)), self.period_cap)
+
+    def run(self, target: Target) -> bool | None:
+        """Run the probe if it is due; return True or False when a threshold is reached by it."""
+        if self.probe is None or time.monotonic() < self.due:
+            return None
+        timeout = max(float(self.probe.get("timeoutSeconds", 1)), self.timeout_floor)
+        message = check(self.probe, target, timeout)
+        self.due = time.monotonic() + self.period
+        if message is None:
+            self.successes, self.failures = self.successes + 1, 0
+            if self.successes >= int(self.probe.get("successThreshold", 1)):
+                self.passing = True
+                return True
+            return None
+        self.last_message = message
+        self.successes, self.failures = 0, self.failures + 1
+        if self.failures >= int(self.probe.get("failureThreshold", 3)):
+            self.passing = False
+            return False
+        return None

@@ -1,0 +1,113 @@
+"""Processes of containers: started detached, written down, found again, ended by pid.
+
+They outlive the process that started them, so that a crash of the twin's control program does not
+take the engines with it. Each is recorded with its start time: a number that the kernel has given
+to another program since is never taken for ours.
+"""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from twin.host.processes import started_at
+
+_exit_codes: dict[tuple[int, str], int] = {}
+_KEPT_CODES = 1000
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+
+@dataclass(frozen=True)
+class Record:
+    """A container's process."""
+
+    pid: int
+    started: str
+    """The kernel's start time."""
+    started_epoch: float
+    restarts: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs."""
+        with suppress(ChildProcessError):  # it is not a child of ours after a crash
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
+                    _exit_codes.pop(next(iter(_exit_codes)), None)
+                _exit_codes[self.pid, self.started] = os.waitstatus_to_exitcode(status)
+        return started_at(self.pid) == self.started
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, negative for a signal; None where that is not known."""
+        return _exit_codes.pop((self.pid, self.started), None)
+
+
+def start(
+    argv: list[str], environment: dict[str, str], log: Path, file: Path, restarts: int
+) -> Record:
+    """Start a process in a session of its own and record it in `file`.
+
+    Raises:
+        OSError: the program cannot be run.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # not subprocess: its objects complain of, and wait for, processes that are meant to live on
+    pid = os.posix_spawn(
+        argv[0],
+        argv,
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), _OPEN, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    record = Record(pid, started_at(pid) or "", time.time(), restarts)
+    partial = file.with_suffix(".tmp")
+    partial.write_text(json.dumps(asdict(record)))
+    partial.replace(file)
+    return record
+
+
+def read(file: Path) -> Record | None:
+    """Return the record in `file`, or None where there is none."""
+    try:
+        return Record(**json.loads(file.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def signal_all(records: list[Record], number: signal.Signals) -> None:
+    """Send a signal to every process of the records that still runs.
+
+    As a kubelet does, SIGTERM goes to the first process alone, which ends its own children in its
+    own way; SIGKILL goes to all of them.
+    """
+    send = os.killpg if number == signal.SIGKILL else os.kill
+    for record in records:
+        if record.alive:
+            with suppress(ProcessLookupError, PermissionError):
+                send(record.pid, number)
+
+
+def end(records: list[Record], grace: float) -> None:
+    """End processes: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+    for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+        signal_all(records, number)
+        until = time.monotonic() + seconds
+        while any(record.alive for record in records) and time.monotonic() < until:
+            time.sleep(0.02)
+
+
+def stop_all(cluster_dir: Path, grace: float = 3.0) -> None:
+    """End every container process of a cluster and forget them; safe to call twice."""
+    files = sorted((cluster_dir / "pods").glob("*/*/*.process.json"))
+    end([record for file in files if (record := read(file))], grace)
+    for file in files:
+        file.unlink(missing_ok=True)

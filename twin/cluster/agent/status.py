@@ -1,0 +1,94 @@
+"""A pod's status, from what its containers are doing."""
+
+from twin.cluster.agent.container import Container
+from twin.cluster.base.reports import timestamp
+from twin.wire.kube import JsonObject
+
+
+def phase(containers: list[Container]) -> str:
+    """Return the pod's phase."""
+    if containers and all(container.finished for container in containers):
+        codes = [container.state["terminated"]["exitCode"] for container in containers]
+        return "Failed" if any(codes) else "Succeeded"
+    begun = all(
+        container.running_since is not None or container.restarts or container.finished
+        for container in containers
+    )
+    return "Running" if begun and containers else "Pending"
+
+
+def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -> JsonObject:
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "reason": reason,
+        "message": message,
+        "lastProbeTime": None,
+    }
+
+
+def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[JsonObject]:
+    """Return the pod's conditions; a transition time changes with its status only."""
+    unready = [container.name for container in containers if not container.ready]
+    done = phase(containers) == "Succeeded"
+    reason = "PodCompleted" if done else "ContainersNotReady" if unready else ""
+    message = (
+        "" if done or not unready else f"containers with unready status: [{' '.join(unready)}]"
+    )
+    gates = {gate["conditionType"] for gate in pod["spec"].get("readinessGates", [])}
+    known = {entry["type"]: entry for entry in pod.get("status", {}).get("conditions", [])}
+    gated = all(known.get(gate, {}).get("status") == "True" for gate in gates)
+    begun = any(container.running_since is not None for container in containers)
+    out = [
+        _condition("PodReadyToStartContainers", holds=begun),
+        _condition("Initialized", holds=True),
+        _condition("Ready", holds=not unready and gated, reason=reason, message=message),
+        _condition("ContainersReady", holds=not unready, reason=reason, message=message),
+    ]
+    for entry in out:
+        before = known.get(entry["type"], {})
+        same = before.get("status") == entry["status"]
+        entry["lastTransitionTime"] = before.get("lastTransitionTime", now) if same else now
+    return out
+
+
+def pod_status(pod: JsonObject, containers: list[Container], started: float) -> JsonObject:
+    """Return the whole status to patch.
+
+    The address is the one the processes are bound to: KWOK gives a pod two when two changes of it
+    come in at once, and the later one must not win over what is running.
+    """
+    began = timestamp(started)
+    inits = {container["name"] for container in pod["spec"].get("initContainers", [])}
+    known = {container.name: container.status() for container in containers}
+    address: str = pod["status"]["podIP"]
+    initial: list[JsonObject] = [
+        {
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": container["image"],
+            "restartCount": 0,
+            **_initial_state(container, began),
+            **known.get(container["name"], {}),
+        }
+        for container in pod["spec"].get("initContainers", [])
+    ]
+    out: JsonObject = {
+        "phase": phase(containers),
+        "podIP": address,
+        "podIPs": [{"ip": address}, {"$patch": "replace"}],
+        "startTime": began,
+        "conditions": conditions(pod, containers, timestamp()),
+        "containerStatuses": [entry for name, entry in known.items() if name not in inits],
+    }
+    if initial:
+        out["initContainerStatuses"] = initial
+    return out
+
+
+def _initial_state(container: JsonObject, began: str) -> JsonObject:
+    """An init container is done; a sidecar (`restartPolicy: Always`) runs."""
+    if container.get("restartPolicy") == "Always":
+        return {"ready": True, "started": True, "state": {"running": {"startedAt": began}}}
+    ended = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
+    return {"ready": True, "started": False, "state": {"terminated": ended}}

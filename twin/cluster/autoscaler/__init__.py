@@ -1,0 +1,1 @@
+"""GKE's cluster autoscaler with custom compute classes."""

@@ -1,0 +1,145 @@
+"""One scan's decisions for one compute class: which rung, which zone, how many nodes. Pure.
+
+The world is asked through a function, so that tests decide what it answers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from twin.cluster.autoscaler.pods import Pod, Room, may_share_pool, refusal
+from twin.cluster.autoscaler.rungs import Class, Offer, Rung, anyway_rung, offers, room_of
+from twin.cluster.nodes.pool_spec import PoolSpec
+from twin.world.capacity import Answer
+
+Ask = Callable[[Sequence[Offer]], tuple[Answer, Offer]]
+"""Asks for the first of some offers that can be had; returns the answer and its offer."""
+
+
+@dataclass
+class Verdict:
+    """What was decided for some pods."""
+
+    kind: Literal["requested", "failed", "refused", "waiting"]
+    """requested: nodes are coming; failed: the world had nothing; refused: no rung can hold the
+    pod; waiting: every rung that could is cooling down."""
+    pods: list[Pod]
+    offer: Offer | None = None
+    answer: Answer | None = None
+    reasons: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def message(self) -> str:
+        """The reasons as the cluster autoscaler writes them."""
+        listed = ", ".join(f"{count} {why}" for why, count in sorted(self.reasons.items()))
+        return f"pod didn't trigger scale-up: {listed or 'no rung'}"
+
+
+@dataclass
+class Scan:
+    """What one scan knows about a class, and what it has decided so far."""
+
+    klass: Class | None
+    pools: Mapping[str, PoolSpec]
+    pool_counts: dict[str, dict[str, int]]
+    """Nodes, coming ones included, by pool and zone; kept up to date while planning."""
+    cooling: Mapping[int, float]
+    """Until when a rung is not tried, by its index."""
+    now: float
+    zones: tuple[str, ...]
+    ask: Ask
+
+
+def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
+    """Book pods into the rooms they fit in, first fit; return those that fit nowhere."""
+    left: list[Pod] = []
+    for pod in pods:
+        fitting = (room for room in rooms if refusal(pod, room) is None)
+        room = next((room for room in fitting if may_share_pool(pod, room, rooms)), None)
+        if room is None:
+            left.append(pod)
+        else:
+            room.take(pod)
+    return left
+
+
+def plan(
+    scan: Scan, rungs: Callable[[Pod], Sequence[Rung]], pods: Sequence[Pod], coming: Sequence[Room]
+) -> list[Verdict]:
+    """Decide for the pods of one class that wait for a node.
+
+    The first failed request ends the scan: its rung cools down, and the next scan tries the next.
+
+    Args:
+        scan: what is known.
+        rungs: that a pod may use, in order.
+        pods: that the scheduler found no node for.
+        coming: nodes that were requested or came up a moment ago.
+    """
+    left = pack(pods, coming)
+    verdicts: list[Verdict] = []
+    refused: dict[object, Verdict] = {}
+    while left:
+        pod = left.pop(0)
+        signature = _signature(pod)
+        if signature in refused:
+            refused[signature].pods.append(pod)
+            continue
+        verdict = _decide(scan, rungs(pod), pod)
+        verdicts.append(verdict)
+        if verdict.kind == "failed":
+            verdict.pods += left
+            break
+        if verdict.kind != "requested" or verdict.offer is None:
+            refused[signature] = verdict
+            continue
+        rooms = [
+            room_of(verdict.offer.shape, verdict.offer.zone) for _ in range(verdict.offer.hosts)
+        ]
+        rooms[0].take(pod)
+        waiting = left
+        left = pack(waiting, rooms)
+        verdict.pods += [other for other in waiting if other not in left]
+    return verdicts
+
+
+def _signature(pod: Pod) -> object:
+    return (
+        tuple(sorted(pod.requests.items())),
+        tuple(sorted(pod.selector.items())),
+        pod.affinity,
+        pod.tolerations,
+    )
+
+
+def _decide(scan: Scan, rungs: Sequence[Rung], pod: Pod) -> Verdict:
+    reasons: Counter[str] = Counter()
+    cooling = False
+    steps = [*rungs]
+    if scan.klass is not None and scan.klass.scale_up_anyway:
+        steps.append(anyway_rung(scan.zones))
+    for rung in steps:
+        found, refusals = offers(rung, pod, scan.klass, scan.pools)
+        found = [offer for offer in found if _below_maximum(scan, offer)]
+        if not found:
+            reasons.update(set(refusals) or {"max node group size reached"})
+            continue
+        if scan.now < scan.cooling.get(rung.index, 0.0):
+            reasons["in backoff after failed scale-up"] += 1
+            cooling = True
+            continue
+        answer, offer = scan.ask(found)
+        if not answer.granted:
+            return Verdict("failed", [pod], offer, answer)
+        if offer.pool is not None:
+            counts = scan.pool_counts.setdefault(offer.pool.name, {})
+            counts[offer.zone] = counts.get(offer.zone, 0) + offer.hosts
+        return Verdict("requested", [pod], offer, answer)
+    return Verdict("waiting" if cooling else "refused", [pod], reasons=reasons)
+
+
+def _below_maximum(scan: Scan, offer: Offer) -> bool:
+    if offer.pool is None:
+        return True
+    return offer.pool.may_grow(scan.pool_counts.get(offer.pool.name, {}), offer.zone)

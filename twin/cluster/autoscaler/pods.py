@@ -1,0 +1,274 @@
+"""Pods as the autoscaler sees them: what they ask for, where they may run, if they fit. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from twin.cluster.base.fields import part, parts, text_map
+from twin.cluster.base.matching import expression_holds, selects
+from twin.cluster.nodes.node_objects import CLASS_LABEL, POOL_LABEL
+from twin.wire.kube import JsonObject
+
+Amounts = dict[str, float]
+"""Resource name to amount, in the resource's base unit (cores, bytes, devices)."""
+
+DEFAULT_CLASS_LABEL = "cloud.google.com/default-compute-class"
+CLUSTER_DEFAULT_CLASS = "default"
+_QUANTITY = re.compile(r"^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)$")
+_FACTORS: dict[str, Decimal] = {
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "k": Decimal(10**3),
+    "M": Decimal(10**6),
+    "G": Decimal(10**9),
+    "T": Decimal(10**12),
+    "Ki": Decimal(2**10),
+    "Mi": Decimal(2**20),
+    "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40),
+}
+
+
+def quantity(text: object) -> float:
+    """Return a Kubernetes quantity as a number.
+
+    Raises:
+        ValueError: it is no quantity.
+    """
+    match = _QUANTITY.match(str(text))
+    if match is None or match[2] not in _FACTORS:
+        raise ValueError(f"not a quantity: {text!r}")
+    return float(Decimal(match[1]) * _FACTORS[match[2]])
+
+
+def amounts(resources: Mapping[str, object]) -> Amounts:
+    """Return a resource list as numbers."""
+    return {name: quantity(value) for name, value in resources.items()}
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod that waits for a node, or runs on one."""
+
+    uid: str
+    namespace: str
+    name: str
+    requests: Amounts
+    selector: dict[str, str]
+    affinity: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]
+    """Required node affinity: any of the terms, each a list of (key, operator, values)."""
+    tolerations: tuple[tuple[str, str, str, str], ...]
+    """(key, operator, value, effect); empty key or effect matches all."""
+    compute_class: str | None
+    alone_by: tuple[dict[str, str], ...] = ()
+    """Labels of pods it must not share a host with (required anti-affinity by hostname)."""
+    alone_in_pool: tuple[JsonObject, ...] = ()
+    """Selectors of pods it must not share a node pool with, as groups that have a slice each."""
+    labels: dict[str, str] | None = None
+    node: str | None = None
+    daemon: bool = False
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+def requests_of(spec: JsonObject) -> Amounts:
+    """Return what a pod needs: the sum of its containers, or its largest init container if more."""
+    total: Amounts = {}
+    sidecars: Amounts = {}
+    first: Amounts = {}
+    for container in spec.get("containers", []):
+        _add(total, _container(container))
+    for container in parts(spec, "initContainers"):
+        needs = _container(container)
+        if container.get("restartPolicy") == "Always":
+            _add(sidecars, needs)
+            continue
+        for name, value in needs.items():
+            first[name] = max(first.get(name, 0.0), value + sidecars.get(name, 0.0))
+    _add(total, sidecars)
+    for name, value in first.items():
+        total[name] = max(total.get(name, 0.0), value)
+    _add(total, amounts(part(spec, "overhead")))
+    return total
+
+
+def _container(container: JsonObject) -> Amounts:
+    resources: JsonObject = part(container, "resources")
+    return amounts({**part(resources, "limits"), **part(resources, "requests")})
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total.get(name, 0.0) + value
+
+
+def parse(item: JsonObject, default_class: str | None = None, classes: Iterable[str] = ()) -> Pod:
+    """Return a Pod object as the autoscaler sees it.
+
+    Args:
+        item: the API object.
+        default_class: of its namespace.
+        classes: that exist; one named `default` is the cluster's default.
+    """
+    spec: JsonObject = item["spec"]
+    meta: JsonObject = item["metadata"]
+    owners: list[JsonObject] = parts(meta, "ownerReferences")
+    selector: dict[str, str] = text_map(spec, "nodeSelector")
+    affinity = part(spec, "affinity")
+    terms = _terms(part(affinity, "nodeAffinity"))
+    daemon = any(owner["kind"] == "DaemonSet" for owner in owners)
+    chosen = selector.get(CLASS_LABEL) or _class_in(terms)
+    if chosen is None and not daemon:
+        chosen = default_class
+        if chosen is None and CLUSTER_DEFAULT_CLASS in set(classes):
+            chosen = CLUSTER_DEFAULT_CLASS
+    return Pod(
+        uid=meta["uid"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        requests=requests_of(spec),
+        selector=selector,
+        affinity=terms,
+        tolerations=tuple(
+            (
+                str(entry.get("key") or ""),
+                str(entry.get("operator") or "Equal"),
+                str(entry.get("value") or ""),
+                str(entry.get("effect") or ""),
+            )
+            for entry in parts(spec, "tolerations")
+        ),
+        compute_class=chosen,
+        alone_by=_alone_by(part(affinity, "podAntiAffinity")),
+        alone_in_pool=tuple(
+            part(term, "labelSelector")
+            for term in parts(
+                part(affinity, "podAntiAffinity"), "requiredDuringSchedulingIgnoredDuringExecution"
+            )
+            if term.get("topologyKey") == POOL_LABEL
+        ),
+        labels=text_map(meta, "labels"),
+        node=spec.get("nodeName"),
+        daemon=daemon,
+    )
+
+
+def _terms(node_affinity: JsonObject) -> tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]:
+    required = part(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    return tuple(
+        tuple(
+            (str(e["key"]), str(e["operator"]), tuple(map(str, e.get("values") or ())))
+            for e in parts(term, "matchExpressions")
+        )
+        for term in parts(required, "nodeSelectorTerms")
+    )
+
+
+def _class_in(terms: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]) -> str | None:
+    for term in terms:
+        for key, operator, values in term:
+            if key == CLASS_LABEL and operator == "In" and values:
+                return values[0]
+    return None
+
+
+def _alone_by(anti_affinity: JsonObject) -> tuple[dict[str, str], ...]:
+    return tuple(
+        text_map(part(term, "labelSelector"), "matchLabels")
+        for term in parts(anti_affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+        if term.get("topologyKey") == "kubernetes.io/hostname"
+    )
+
+
+def is_unschedulable(item: JsonObject) -> bool:
+    """Say whether the scheduler looked at a pod and found no node for it."""
+    if item["spec"].get("nodeName") or item["metadata"].get("deletionTimestamp"):
+        return False
+    status: JsonObject = part(item, "status")
+    conditions: list[JsonObject] = parts(status, "conditions")
+    return any(
+        entry["type"] == "PodScheduled"
+        and entry["status"] == "False"
+        and entry.get("reason") == "Unschedulable"
+        for entry in conditions
+    )
+
+
+@dataclass
+class Room:
+    """A node, real or planned, with what is left on it."""
+
+    labels: dict[str, str]
+    taints: tuple[tuple[str, str, str], ...]
+    free: Amounts
+    pods: list[Pod]
+
+    def take(self, pod: Pod) -> None:
+        """Book a pod in."""
+        for name, value in pod.requests.items():
+            self.free[name] = self.free.get(name, 0.0) - value
+        self.free["pods"] = self.free.get("pods", 0.0) - 1
+        self.pods.append(pod)
+
+
+def refusal(pod: Pod, room: Room) -> str | None:
+    """Return why a pod cannot run on a node, in the scheduler's words; None if it can."""
+    if any(room.labels.get(key) != value for key, value in pod.selector.items()) or (
+        pod.affinity and not any(_matches(term, room.labels) for term in pod.affinity)
+    ):
+        return "node(s) didn't match Pod's node affinity/selector"
+    for taint in room.taints:
+        if taint[2] != "PreferNoSchedule" and not tolerates(pod, taint):
+            return f"node(s) had untolerated taint {{{taint[0]}: {taint[1]}}}"
+    for name, value in sorted(pod.requests.items()):
+        if value > room.free.get(name, 0.0) + 1e-9:
+            return f"Insufficient {name}"
+    if room.free.get("pods", 0.0) < 1:
+        return "Too many pods"
+    return None if _may_share(pod, room) else "node(s) didn't match pod anti-affinity rules"
+
+
+def may_share_pool(pod: Pod, room: Room, rooms: Iterable[Room]) -> bool:
+    """Say whether no pod in the pool of a room is one that a pod must not share a pool with."""
+    if not pod.alone_in_pool:
+        return True
+    pool = room.labels.get(POOL_LABEL)
+    mates = [mate for other in rooms if other.labels.get(POOL_LABEL) == pool for mate in other.pods]
+    return not any(
+        selects(selector, mate.labels or {}) for mate in mates for selector in pod.alone_in_pool
+    )
+
+
+def _may_share(pod: Pod, room: Room) -> bool:
+    def has(labels: dict[str, str] | None, wanted: dict[str, str]) -> bool:
+        return all((labels or {}).get(key) == value for key, value in wanted.items())
+
+    for other in room.pods:
+        if any(has(other.labels, wanted) for wanted in pod.alone_by):
+            return False
+        if any(has(pod.labels, wanted) for wanted in other.alone_by):
+            return False
+    return True
+
+
+def _matches(term: tuple[tuple[str, str, tuple[str, ...]], ...], labels: dict[str, str]) -> bool:
+    return all(expression_holds(key, operator, values, labels) for key, operator, values in term)
+
+
+def tolerates(pod: Pod, taint: tuple[str, str, str]) -> bool:
+    """Say whether a pod tolerates a taint (key, value, effect)."""
+    key, value, effect = taint
+    for t_key, operator, t_value, t_effect in pod.tolerations:
+        if t_effect and t_effect != effect:
+            continue
+        if not t_key and operator == "Exists":
+            return True
+        if t_key == key and (operator == "Exists" or t_value == value):
+            return True
+    return False

@@ -1,0 +1,150 @@
+"""Nodes that go: empty ones after a delay, and those whose machine the world takes away."""
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from twin.cluster.autoscaler.pods import refusal
+from twin.cluster.autoscaler.state import Cluster, Node
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import parts
+from twin.cluster.nodes import node_objects as nodes
+from twin.cluster.nodes.provisioning import Group, Provisioner, delete_pod
+from twin.wire.kube import KubeError
+
+_CHECK_SECONDS = 0.3
+
+
+@dataclass
+class _Notice:
+    reason: str
+    ends: float
+
+
+class Shrinker:
+    """Removes nodes."""
+
+    def __init__(self, ctx: ClusterContext, provisioner: Provisioner) -> None:
+        self._ctx = ctx
+        self._provisioner = provisioner
+        self._empty_since: dict[str, float] = {}
+        self._notices: dict[str, _Notice] = {}
+        self._checked = 0.0
+        self._gone: set[str] = set()
+
+    def scan(self, cluster: Cluster, coming: Iterable[Group]) -> bool:
+        """Remove what is due; say whether a node is about to go."""
+        by_group: dict[str, list[Node]] = {}
+        names: set[str] = set()
+        for node in cluster.nodes:
+            names.add(node.name)
+            by_group.setdefault(node.group, []).append(node)
+        self._gone &= names
+        for pod in cluster.orphans:
+            if pod["spec"]["nodeName"] in self._provisioner.removed:
+                delete_pod(self._ctx, pod, grace=0)  # bound while the node was being removed
+        self._take_away(by_group, coming)
+        self._remove_empty(cluster, by_group)
+        return bool(self._notices)
+
+    def _remove(self, group: list[Node], message: str) -> None:
+        for node in group:
+            if node.name not in self._gone:
+                self._provisioner.remove(node.item, message)
+                self._gone.add(node.name)
+
+    # -- the world takes machines away
+
+    def _take_away(self, by_group: dict[str, list[Node]], coming: Iterable[Group]) -> None:
+        now = time.monotonic()
+        if now - self._checked >= _CHECK_SECONDS:
+            self._checked = now
+            lost = self._provisioner.ledger.to_take_away()
+            for group in list(coming):
+                if any(name in lost for name in group.names) and group.queued_until is None:
+                    self._provisioner.cancel(group)
+            for key, group_nodes in by_group.items():
+                reason = next((lost[n.name] for n in group_nodes if n.name in lost), None)
+                if reason is not None and key not in self._notices:
+                    self._give_notice(key, group_nodes, reason, now)
+        for key, notice in list(self._notices.items()):
+            if key not in by_group:
+                del self._notices[key]
+            elif now >= notice.ends:
+                self._remove(by_group[key], _ENDS[notice.reason])
+                del self._notices[key]
+
+    def _give_notice(self, key: str, group: list[Node], reason: str, now: float) -> None:
+        seconds = 0.0 if reason == "outage" else self._ctx.rules.scaled("node.spot.notice")
+        self._notices[key] = _Notice(reason, now + seconds)
+        for node in group:
+            self._ctx.events.emit(
+                "node.notice",
+                node.name,
+                _ENDS[reason],
+                cluster=self._ctx.dir.name,
+                pool=node.pool,
+                zone=node.zone,
+                compute_class=node.labels.get(nodes.CLASS_LABEL),
+            )
+            if seconds:
+                self._taint(node)
+                grace = max(1, math.ceil(self._ctx.rules.scaled("node.spot.pods")))
+                for pod in node.pod_items:
+                    delete_pod(self._ctx, pod, grace=grace)
+
+    def _taint(self, node: Node) -> None:
+        taints = [
+            *(parts(node.item["spec"], "taints")),
+            {"key": nodes.TERMINATION_TAINT, "value": "", "effect": "NoSchedule"},
+        ]
+        try:
+            self._ctx.kube.patch(f"/api/v1/nodes/{node.name}", {"spec": {"taints": taints}})
+        except KubeError as error:
+            if error.status != 404:
+                raise
+
+    # -- nobody needs them
+
+    def _remove_empty(self, cluster: Cluster, by_group: dict[str, list[Node]]) -> None:
+        now = time.monotonic()
+        idle: dict[str, float] = {}
+        for key, group in by_group.items():
+            if key in self._notices or not self._may_go(cluster, group):
+                continue
+            if all(node.empty for node in group) and not self._is_awaited(cluster, group):
+                idle[key] = self._empty_since.get(key, now)
+                if now - idle[key] >= self._delay(cluster, group[0]):
+                    self._remove(group, "empty")
+                    counts = cluster.pool_counts.get(group[0].pool, {})
+                    counts[group[0].zone] = counts.get(group[0].zone, 0) - len(group)
+        self._empty_since = idle
+
+    @staticmethod
+    def _is_awaited(cluster: Cluster, group: list[Node]) -> bool:
+        """Say whether a pod that has no node yet will be put here: the scheduler takes its time."""
+        rooms = [node.room() for node in group]
+        waiting = cluster.unschedulable
+        return any(refusal(pod, room) is None for room in rooms for pod in waiting)
+
+    def _may_go(self, cluster: Cluster, group: list[Node]) -> bool:
+        first = group[0]
+        spec = cluster.pools.get(first.pool)
+        if spec is not None:
+            return spec.may_shrink(cluster.pool_counts.get(first.pool, {}), first.zone)
+        return first.labels.get("cloud.google.com/gke-nodepool-autoprovisioned") == "true"
+
+    def _delay(self, cluster: Cluster, node: Node) -> float:
+        rules = self._ctx.rules
+        klass = cluster.classes.get(node.labels.get(nodes.CLASS_LABEL, ""))
+        if klass is not None and klass.consolidation_delay_seconds is not None:
+            return klass.consolidation_delay_seconds / rules.speed
+        return rules.scaled("node.scale-down.delay")
+
+
+_ENDS = {
+    "preempted": "spot machine preempted",
+    "withdrawn": "reservation withdrawn",
+    "outage": "zone is down",
+}

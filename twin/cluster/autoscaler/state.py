@@ -1,0 +1,255 @@
+"""What the autoscaler knows of its cluster at one moment, read from watches and pool files."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from twin.cluster.autoscaler import pods as autoscaler_pods
+from twin.cluster.autoscaler.pods import DEFAULT_CLASS_LABEL, Pod, Room, amounts
+from twin.cluster.autoscaler.rungs import Class, Rung, autopilot_rung, parse_class
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts
+from twin.cluster.base.informer import Informer
+from twin.cluster.nodes import node_objects as nodes
+from twin.cluster.nodes import pool_spec
+from twin.cluster.nodes.pool_spec import PoolSpec
+from twin.cluster.nodes.pools import is_ready, workload_policy
+from twin.cluster.nodes.provisioning import Group
+from twin.wire.kube import JsonObject
+
+_LOG = logging.getLogger(__name__)
+_YOUNG_SECONDS = 30.0  # of real time: a busy machine's scheduler may take that long to look
+_PODS_KEPT = 20_000
+_FINISHED = {"Succeeded", "Failed"}
+
+
+@dataclass
+class Node:
+    """A node and the pods on it."""
+
+    item: JsonObject
+    pods: list[Pod]
+    pod_items: list[JsonObject]
+
+    @property
+    def name(self) -> str:
+        """Name of the node."""
+        return self.item["metadata"]["name"]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the node."""
+        return part(self.item["metadata"], "labels")
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Annotations of the node."""
+        return part(self.item["metadata"], "annotations")
+
+    @property
+    def group(self) -> str:
+        """Key of the group it came with; its own name for a node alone."""
+        return self.annotations.get(nodes.GROUP_ANNOTATION, self.name)
+
+    @property
+    def pool(self) -> str:
+        """Name of its pool."""
+        return self.labels.get(nodes.POOL_LABEL, "")
+
+    @property
+    def zone(self) -> str:
+        """Zone it is in."""
+        return self.labels.get("topology.kubernetes.io/zone", "")
+
+    @property
+    def empty(self) -> bool:
+        """Whether only daemons run on it."""
+        return all(pod.daemon for pod in self.pods)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is Ready and takes new pods."""
+        return is_ready(self.item) and not self.item["spec"].get("unschedulable")
+
+    def room(self) -> Room:
+        """Return what is left on it."""
+        taints = tuple(
+            (t["key"], t.get("value", ""), t["effect"])
+            for t in parts(self.item["spec"], "taints")
+            # a node that just registered is not ready for a moment
+            if not t["key"].startswith("node.kubernetes.io/")
+        )
+        status: JsonObject = part(self.item, "status")
+        room = Room(self.labels, taints, amounts(part(status, "allocatable")), [])
+        for pod in self.pods:
+            room.take(pod)
+        return room
+
+
+@dataclass
+class Cluster:
+    """One moment of a cluster."""
+
+    unschedulable: list[Pod]
+    nodes: list[Node]
+    classes: dict[str, Class]
+    pools: dict[str, PoolSpec]
+    pool_counts: dict[str, dict[str, int]]
+    class_items: dict[str, JsonObject]
+    autopilot: bool
+    zones: tuple[str, ...]
+    orphans: list[JsonObject] = field(default_factory=list[JsonObject])
+    """Pods on nodes that are not there."""
+    young: list[Room] = field(default_factory=list[Room])
+    """Nodes that came up a moment ago: the scheduler may not have looked at them yet."""
+
+    def rungs_without_class(self, pod: Pod) -> list[Rung]:
+        """Return what serves a pod outside any class: pools with autoscaling, Autopilot's nodes."""
+        if self.autopilot:
+            return [autopilot_rung(pod, self.zones)]
+        plain = [
+            spec
+            for spec in self.pools.values()
+            if spec.autoscaled and spec.shape.compute_class is None
+        ]
+        return [
+            Rung(index, {"nodepools": [spec.name]}, spec.shape.provisioning, ())
+            for index, spec in enumerate(sorted(plain, key=lambda spec: spec.name))
+        ]
+
+    def nodes_of(self, class_name: str) -> list[Node]:
+        """Return the nodes of a class."""
+        return [node for node in self.nodes if node.labels.get(nodes.CLASS_LABEL) == class_name]
+
+
+class ClusterState:
+    """Watches of one cluster."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        self._ctx = ctx
+        self.wake = threading.Event()
+        watches = ctx.watches
+        self._pods = Informer(watches, "/api/v1/pods", self.wake)
+        self._nodes = Informer(watches, "/api/v1/nodes", self.wake)
+        self._namespaces = Informer(watches, "/api/v1/namespaces", self.wake)
+        self._classes = Informer(watches, "/apis/cloud.google.com/v1/computeclasses", self.wake)
+        self._first_seen: dict[str, float] = {}
+        self._pool_cache: dict[str, tuple[float, PoolSpec]] = {}
+        self._pod_cache: dict[str, Pod] = {}
+        self._class_cache: dict[str, tuple[str, Class]] = {}
+
+    def start(self, stop: threading.Event) -> bool:
+        """Start watching; return False if `stop` was set before everything was listed."""
+        informers = (self._pods, self._nodes, self._namespaces, self._classes)
+        for informer in informers:
+            informer.start(stop)
+        while not all(informer.synced.is_set() for informer in informers):
+            if stop.wait(0.05):
+                return False
+        return True
+
+    def classes(self) -> dict[str, Class]:
+        """Return the compute classes by name."""
+        found: dict[str, Class] = {}
+        flex_wait = self._ctx.rules.seconds("rung.flex-start.wait")
+        for item in self._classes.items():
+            name, version = item["metadata"]["name"], item["metadata"]["resourceVersion"]
+            cached = self._class_cache.get(name)
+            if cached is None or cached[0] != version:
+                cached = (version, parse_class(item, self._ctx.spec.zones, flex_wait))
+                self._class_cache[name] = cached
+            found[name] = cached[1]
+        return found
+
+    def node_names(self) -> set[str]:
+        """Return the names of the nodes seen so far."""
+        return {item["metadata"]["name"] for item in self._nodes.items()}
+
+    def read(self, coming: Iterable[Group]) -> Cluster:
+        """Return the cluster as it is now."""
+        classes = self.classes()
+        defaults = {
+            item["metadata"]["name"]: part(item["metadata"], "labels").get(DEFAULT_CLASS_LABEL)
+            for item in self._namespaces.items()
+        }
+        waiting: list[Pod] = []
+        placed: dict[str, list[tuple[Pod, JsonObject]]] = {}
+        for item in self._pods.items():
+            node = item["spec"].get("nodeName")
+            if node and part(item, "status").get("phase") not in _FINISHED:
+                placed.setdefault(node, []).append((self._parsed(item), item))
+            elif autoscaler_pods.is_unschedulable(item):
+                namespace = item["metadata"]["namespace"]
+                waiting.append(autoscaler_pods.parse(item, defaults.get(namespace), classes))
+        found = [
+            Node(item, [p for p, _ in on], [i for _, i in on])
+            for item in self._nodes.items()
+            for on in [placed.get(item["metadata"]["name"], [])]
+        ]
+        cluster = Cluster(
+            unschedulable=sorted(waiting, key=lambda pod: pod.key),
+            nodes=found,
+            classes=classes,
+            pools=self._pools(),
+            pool_counts={},
+            class_items={item["metadata"]["name"]: item for item in self._classes.items()},
+            autopilot=self._ctx.spec.autopilot,
+            zones=self._ctx.spec.zones,
+        )
+        names = {node.name for node in found}
+        self._first_seen = {n: at for n, at in self._first_seen.items() if n in names}
+        cluster.orphans = [
+            item for name, on in placed.items() if name not in names for _, item in on
+        ]
+        self._count(cluster, coming)
+        young = [node for node in found if self._is_young(node)]
+        if waiting:
+            cluster.young = [node.room() for node in young]
+        return cluster
+
+    def _parsed(self, item: JsonObject) -> Pod:
+        """Return a placed pod; what matters of it does not change while it lives."""
+        uid: str = item["metadata"]["uid"]
+        if uid not in self._pod_cache:
+            if len(self._pod_cache) > _PODS_KEPT:
+                self._pod_cache.clear()
+            self._pod_cache[uid] = autoscaler_pods.parse(item)
+        return self._pod_cache[uid]
+
+    def _is_young(self, node: Node) -> bool:
+        if node.item["spec"].get("unschedulable"):
+            return False
+        now = time.monotonic()
+        seen = self._first_seen.setdefault(node.name, now)
+        return now - seen < _YOUNG_SECONDS or not is_ready(node.item)
+
+    def _count(self, cluster: Cluster, coming: Iterable[Group]) -> None:
+        counts = cluster.pool_counts
+        for node in cluster.nodes:
+            zones = counts.setdefault(node.pool, {})
+            zones[node.zone] = zones.get(node.zone, 0) + 1
+        seen = {node.name for node in cluster.nodes}
+        for group in coming:
+            zones = counts.setdefault(group.shape.pool, {})
+            missing = sum(name not in seen for name in group.names)
+            zones[group.zone] = zones.get(group.zone, 0) + missing
+
+    def _pools(self) -> dict[str, PoolSpec]:
+        found: dict[str, PoolSpec] = {}
+        for file in sorted((self._ctx.dir / "pools").glob("*.json")):
+            if file.name.endswith(".status.json"):
+                continue
+            try:
+                changed = file.stat().st_mtime
+                cached = self._pool_cache.get(file.name)
+                if cached is None or cached[0] != changed:
+                    spec = pool_spec.load(file, lambda name: workload_policy(self._ctx, name))
+                    cached = (changed, spec)
+                    self._pool_cache[file.name] = cached
+            except (FileNotFoundError, ValueError, KeyError) as error:
+                _LOG.debug("%s: %s", file, error)
+                continue
+            found[cached[1].name] = cached[1]
+        return found

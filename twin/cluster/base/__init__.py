@@ -1,0 +1,1 @@
+"""What all controllers of a cluster share: context, watches, fields of objects."""

@@ -1,0 +1,58 @@
+"""Label selectors and container ports, as every controller reads them. Pure."""
+
+from collections.abc import Mapping
+
+from twin.cluster.base.fields import part, parts
+from twin.wire.kube import JsonObject
+
+
+def selects(selector: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Say whether a selector with `matchLabels` and `matchExpressions` means some labels.
+
+    Raises:
+        ValueError: an operator is not one of Kubernetes'.
+    """
+    wanted: dict[str, str] = part(selector, "matchLabels")
+    return wanted.items() <= labels.items() and all(
+        expression_holds(
+            item["key"], item["operator"], tuple(map(str, item.get("values") or ())), labels
+        )
+        for item in parts(selector, "matchExpressions")
+    )
+
+
+def expression_holds(
+    key: str, operator: str, values: tuple[str, ...], labels: Mapping[str, str]
+) -> bool:
+    """Say whether one requirement holds; `Gt` and `Lt` are those of node affinity.
+
+    Raises:
+        ValueError: the operator is not one of Kubernetes'.
+    """
+    held = labels.get(key)
+    match operator:
+        case "In":
+            return held in values
+        case "NotIn":
+            return held not in values
+        case "Exists":
+            return held is not None
+        case "DoesNotExist":
+            return held is None
+        case "Gt":
+            return held is not None and int(held) > int(values[0])
+        case "Lt":
+            return held is not None and int(held) < int(values[0])
+        case _:
+            raise ValueError(f"operator of a label selector: got {operator!r}")
+
+
+def container_port(pod: JsonObject, port: int | str) -> int | None:
+    """Return the number of a container port of a pod; None where no container has that name."""
+    if isinstance(port, int):
+        return port
+    for container in parts(pod["spec"], "containers"):
+        for entry in parts(container, "ports"):
+            if entry.get("name") == port:
+                return int(entry["containerPort"])
+    return None

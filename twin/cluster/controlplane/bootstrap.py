@@ -1,0 +1,235 @@
+"""What GKE installs in a new cluster: its CRDs, namespaces, classes and admission policies.
+
+Upstream's CRDs (Gateway API, inference extension) come from the modules the tools are built from;
+GKE's own are in `crds/`, field by field as Google publishes them.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts
+from twin.cluster.base.reports import timestamp
+from twin.toolchain import share
+from twin.wire.kube import JsonObject, Kube, KubeError
+
+_HERE = Path(__file__).parent
+_UPSTREAM = ("crds/gateway", "crds/inference")
+_LEFT_TO_USERS = ("inference.networking.x-k8s.io",)
+_DIGEST = "gke-inference.dev/schema-digest"
+_MANAGER = "gke"
+_WORKERS = 12
+_ESTABLISHED_SECONDS = 60.0
+_CRD = "apiextensions.k8s.io/v1"
+_CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def _load_all(file: Path) -> list[JsonObject]:
+    # libyaml where the wheel has it: 9,000 lines of schema take 2 s otherwise
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [document for document in yaml.load_all(file.read_text(), loader) if document]
+
+
+def own_crds() -> list[JsonObject]:
+    """Return GKE's own CRDs."""
+    return [crd for file in sorted((_HERE / "crds").glob("*.yaml")) for crd in _load_all(file)]
+
+
+def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
+    """Return the CRDs in the YAML files of some folders that GKE installs.
+
+    GKE brings InferencePool and leaves the inference extension's other kinds to the user.
+    """
+    files = (file for folder in folders for file in sorted(folder.rglob("*.yaml")))
+    documents = (document for file in files for document in _load_all(file))
+    return [
+        item
+        for item in documents
+        if item.get("kind") == "CustomResourceDefinition"
+        and item.get("spec", {}).get("group") not in _LEFT_TO_USERS
+    ]
+
+
+def digest(crd: JsonObject) -> str:
+    """Return a short hash of a CRD's content, kept on it as an annotation."""
+    content = json.dumps(crd["spec"], sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@cache
+def _objects() -> JsonObject:
+    return _load_all(_HERE / "objects.yaml")[0]
+
+
+def gke_objects(autopilot: bool) -> list[JsonObject]:
+    """Return the objects beside the CRDs, in an order in which they can be applied."""
+    data = _objects()
+    named: list[JsonObject] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in data["namespaces"]["autopilot" if autopilot else "standard"]
+    ]
+    named += [_storage_class(name, body) for name, body in data["storage_classes"].items()]
+    named += [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIDriver",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        for name, spec in data["csi_drivers"].items()
+    ]
+    named += [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+        for name, value in data["priority_classes"].items()
+    ]
+    return [*named, data["compute_class_policy"], data["compute_class_policy_binding"]]
+
+
+def _storage_class(name: str, body: JsonObject) -> JsonObject:
+    metadata: JsonObject = {"name": name, "labels": dict(body.get("labels", {}))}
+    metadata["labels"]["addonmanager.kubernetes.io/mode"] = "EnsureExists"
+    if body.get("default"):
+        metadata["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": metadata,
+        "provisioner": body["provisioner"],
+        "parameters": body["parameters"],
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": body["binding"],
+        "allowVolumeExpansion": body["expand"],
+    }
+
+
+def gateway_classes() -> list[JsonObject]:
+    """Return the gateway classes that GKE brings."""
+    return [
+        {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "GatewayClass",
+            "metadata": {"name": name},
+            "spec": {"controllerName": "networking.gke.io/gateway"},
+        }
+        for name in _objects()["gateway_classes"]
+    ]
+
+
+def _gateway_objects() -> list[JsonObject]:
+    """Return what needs the CRDs: the gateway classes and the collector's configuration."""
+    return [*gateway_classes(), _objects()["operator_config"]]
+
+
+def _install_crds(kube: Kube, crds: list[JsonObject], pool: ThreadPoolExecutor) -> None:
+    """Create or update CRDs that differ from what the server has, and wait until all serve.
+
+    Raises:
+        KubeError: the server refused one.
+        TimeoutError: one was not established in time.
+    """
+    have = {item["metadata"]["name"]: item for item in kube.list(_CRD_PATH)}
+
+    def put(crd: JsonObject) -> None:
+        name = crd["metadata"]["name"]
+        annotations = {**crd["metadata"].get("annotations", {}), _DIGEST: digest(crd)}
+        held = have.get(name, {}).get("metadata", {}).get("annotations", {}).get(_DIGEST)
+        if held == annotations[_DIGEST]:
+            return
+        metadata = {"name": name, "annotations": annotations}
+        if "labels" in crd["metadata"]:
+            metadata["labels"] = crd["metadata"]["labels"]
+        body = {"apiVersion": _CRD, "kind": crd["kind"], "metadata": metadata, "spec": crd["spec"]}
+        if name in have:
+            kube.apply(body, manager=_MANAGER)
+            return
+        try:
+            kube.post(_CRD_PATH, body, fieldManager=_MANAGER, fieldValidation="Strict")
+        except KubeError as error:
+            if error.status != 409:
+                raise
+
+    list(pool.map(put, crds))
+    wanted = {crd["metadata"]["name"] for crd in crds}
+    deadline = time.monotonic() + _ESTABLISHED_SECONDS
+    while missing := wanted - _established(kube):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"CRDs not established: {', '.join(sorted(missing))}")
+        time.sleep(0.1)
+
+
+def _established(kube: Kube) -> set[str]:
+    return {
+        item["metadata"]["name"]
+        for item in kube.list(_CRD_PATH)
+        if any(
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in parts(part(item, "status"), "conditions")
+        )
+    }
+
+
+def _retried(action: Callable[[], object], seconds: float = 15.0) -> None:
+    """Repeat an action while the server does not know a kind it just got."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            action()
+        except KubeError as error:
+            if error.status not in {0, 404, 409, 503} or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _accept(kube: Kube, name: str) -> None:
+    path = f"/apis/gateway.networking.k8s.io/v1/gatewayclasses/{name}/status"
+    condition = {
+        "type": "Accepted",
+        "status": "True",
+        "reason": "Accepted",
+        "message": "",
+        "lastTransitionTime": timestamp(),
+    }
+    kube.patch(path, {"status": {"conditions": [condition]}})
+
+
+def install(ctx: ClusterContext) -> None:
+    """Install everything and write `ready.json`; a second call changes nothing.
+
+    Raises:
+        KubeError: the API server refused an object.
+        TimeoutError: a CRD was not established within a minute.
+    """
+    started = time.monotonic()
+    kube = ctx.kube
+    crds = own_crds() + upstream_crds(share(folder) for folder in _UPSTREAM)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        plain = [pool.submit(_apply, kube, item) for item in gke_objects(ctx.spec.autopilot)]
+        with ThreadPoolExecutor(_WORKERS) as others:
+            _install_crds(kube, crds, others)
+        plain += [pool.submit(_apply, kube, item) for item in _gateway_objects()]
+        for future in plain:
+            future.result()
+        classes: list[str] = _objects()["gateway_classes"]
+        for accepted in [pool.submit(_accept, kube, name) for name in classes]:
+            accepted.result()
+    ready = {"seconds": round(time.monotonic() - started, 2), "crds": len(crds)}
+    (ctx.dir / "ready.json").write_text(json.dumps(ready))
+
+
+def _apply(kube: Kube, item: JsonObject) -> None:
+    _retried(lambda: kube.apply(item, manager=_MANAGER))

@@ -1,0 +1,162 @@
+"""The way from the API server to programs in the cluster, as GKE's konnectivity agents give it.
+
+A webhook names a Service. The API server asks this proxy (HTTP CONNECT over mutual TLS) for the
+Service's address; nothing routes such addresses here, so the proxy looks up the Service, takes a
+ready pod that it selects, and connects to where that pod's port really is. Loopback addresses,
+which the twin's own API extensions have, are connected to as they are.
+"""
+
+import asyncio
+import ipaddress
+import logging
+import ssl
+import threading
+from contextlib import suppress
+
+from twin.cluster.base import podports
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts
+from twin.cluster.base.matching import container_port, selects
+from twin.cluster.controlplane.processes import Ports
+from twin.wire.kube import JsonObject, KubeError
+
+_LOG = logging.getLogger(__name__)
+_CHUNK = 65_536
+_HEAD_SECONDS = 10.0
+_CHECK_SECONDS = 0.5
+_REFUSED = (OSError, ValueError, KubeError, LookupError)
+
+
+def target_of(authority: str) -> tuple[str, int]:
+    """Return host and port of a CONNECT request's target.
+
+    Raises:
+        ValueError: it is not `HOST:PORT`.
+    """
+    host, colon, port = authority.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f"target must be HOST:PORT, got {authority!r}")
+    return host.strip("[]"), int(port)
+
+
+def backends(
+    service: JsonObject, port: int, pods: list[JsonObject]
+) -> list[tuple[JsonObject, int]]:
+    """Return (pod, container port) of the ready pods behind a port of a Service. Pure."""
+    wanted = part(service["spec"], "selector")
+    entry = next((each for each in parts(service["spec"], "ports") if each["port"] == port), None)
+    if entry is None or not wanted:
+        return []
+    found: list[tuple[JsonObject, int]] = []
+    for pod in pods:
+        labels: dict[str, str] = pod["metadata"].get("labels") or {}
+        number = container_port(pod, entry.get("targetPort") or port)
+        if number is not None and selects({"matchLabels": wanted}, labels) and _is_ready(pod):
+            found.append((pod, number))
+    return found
+
+
+def _is_ready(pod: JsonObject) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and any(
+        entry["type"] == "Ready" and entry["status"] == "True"
+        for entry in parts(part(pod, "status"), "conditions")
+    )
+
+
+class Konnectivity:
+    """The proxy of one cluster."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        self._ctx = ctx
+        self._open: set[asyncio.Task[None]] = set()
+        self._port = Ports.load_or_choose(ctx.dir / "ports.json").egress
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set."""
+        asyncio.run(self._serve(stop))
+
+    async def _serve(self, stop: threading.Event) -> None:
+        server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self._port, ssl=self._tls(), backlog=512
+        )
+        async with server:
+            while not stop.is_set():
+                await asyncio.sleep(_CHECK_SECONDS)
+            server.close()
+            for task in self._open:
+                task.cancel()
+            await asyncio.gather(*self._open, return_exceptions=True)
+
+    def _tls(self) -> ssl.SSLContext:
+        pki = self._ctx.paths.pki
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(pki / "local.crt", pki / "local.key")
+        context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._handle(reader, writer))
+        self._open.add(task)
+        task.add_done_callback(self._open.discard)
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers = [writer]
+        try:
+            async with asyncio.timeout(_HEAD_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                upstream = await self._connect(head)
+            writers.append(upstream[1])
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await asyncio.gather(_pump(reader, upstream[1]), _pump(upstream[0], writer))
+        except (*_REFUSED, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            await self._refuse(writer, error)
+        finally:
+            for each in writers:
+                each.close()
+            for each in writers:
+                with suppress(OSError):
+                    await each.wait_closed()
+
+    async def _connect(self, head: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return the connection to where a CONNECT request wants to go."""
+        method, authority, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+        if method != "CONNECT":
+            raise ValueError(f"method must be CONNECT, got {method!r}")
+        address = await asyncio.to_thread(self._resolve, *target_of(authority))
+        return await asyncio.open_connection(*address)
+
+    async def _refuse(self, writer: asyncio.StreamWriter, error: Exception) -> None:
+        _LOG.debug("refused: %s", error)
+        body = str(error).encode()
+        head = f"HTTP/1.1 503 Service Unavailable\r\nContent-Length: {len(body)}\r\n\r\n"
+        with suppress(OSError):
+            writer.write(head.encode() + body)
+            await writer.drain()
+
+    def _resolve(self, host: str, port: int) -> tuple[str, int]:
+        """Return the address behind a target.
+
+        Raises:
+            LookupError: no Service has the address, or no ready pod is behind it.
+        """
+        if ipaddress.ip_address(host).is_loopback:
+            return host, port
+        kube = self._ctx.kube
+        services = kube.list("/api/v1/services")
+        service = next((each for each in services if each["spec"].get("clusterIP") == host), None)
+        if service is None:
+            raise LookupError(f"no Service has the address {host}")
+        meta = service["metadata"]
+        pods = kube.list(f"/api/v1/namespaces/{meta['namespace']}/pods")
+        for pod, number in backends(service, port, pods):
+            return podports.resolve(self._ctx.dir, pod, number)
+        raise LookupError(f"Service {meta['namespace']}/{meta['name']}:{port} has no ready pod")
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy until one side ends, and tell the other."""
+    with suppress(OSError):
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

@@ -1,0 +1,369 @@
+"""One real Kubernetes control plane as plain processes on loopback."""
+
+import json
+import os
+import secrets
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.host.pki import make_authority, make_leaf, make_service_account_key
+from twin.host.ports import free_ports
+from twin.toolchain import tool
+from twin.world.rules import Rules
+
+SERVICE_CIDR = "10.96.0.0/16"  # handed out by the API server only; nothing routes it
+NODE_MASK = 25  # 126 pod addresses a node; GKE allows 110 pods
+_BLOCKS = 32  # pod ranges 127.64.0.0/15 to 127.126.0.0/15: any local process may bind them
+_GUARD_PORT = 40999
+GUARD_VARIABLE = "GKE_INFERENCE_GUARD"
+"""Names the inherited file that holds the guard, for the process that plays GKE."""
+_HPA_SYNC_MIN_SECONDS = 1.0
+_STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
+_Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
+
+
+def twin_token(paths: TwinPaths) -> str:
+    """Return the token with which the deployer reaches every cluster of this twin."""
+    file = paths.pki / "token"
+    if not file.exists():
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "w") as stream:
+            stream.write(secrets.token_urlsafe(24))
+    return file.read_text()
+
+
+def guard_address(block: int) -> tuple[str, int]:
+    """Return the address that a cluster listens on while it uses a block of pod addresses."""
+    return f"127.{64 + 2 * block + 1}.255.254", _GUARD_PORT
+
+
+def hold_block(block: int) -> socket.socket:
+    """Return the bound guard of a block of pod addresses: while it is open, the block is taken.
+
+    Raises:
+        OSError: a cluster of this or another twin has it.
+    """
+    guard = socket.socket()
+    try:
+        guard.bind(guard_address(block))
+    except OSError:
+        guard.close()
+        raise
+    return guard
+
+
+def hold_free_block(seed: int) -> tuple[int, socket.socket]:
+    """Return a block of pod addresses that no cluster of any twin uses, and its guard.
+
+    Raises:
+        processes.ProcessError: all are in use.
+    """
+    for offset in range(_BLOCKS):
+        block = (seed + offset) % _BLOCKS
+        try:
+            return block, hold_block(block)
+        except OSError:
+            continue
+    raise processes.ProcessError(
+        f"all {_BLOCKS} ranges of pod addresses are in use on this machine"
+    )
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports of one control plane, kept over restarts so that kubeconfigs stay valid."""
+
+    etcd: int
+    peer: int
+    api: int
+    scheduler: int
+    controller_manager: int
+    kwok: int
+    egress: int
+    """Of the proxy through which the API server reaches webhooks and extensions."""
+
+    @classmethod
+    def load_or_choose(cls, file: Path) -> "Ports":
+        """Return the ports in `file`, chosen and written if it lacks some."""
+        known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+        missing = [each.name for each in fields(cls) if each.name not in known]
+        if missing:
+            known |= dict(zip(missing, free_ports(len(missing)), strict=True))
+            file.write_text(json.dumps(known))
+        return cls(**known)
+
+
+class ControlPlane:
+    """etcd, API server, scheduler, controller manager and KWOK of one cluster."""
+
+    def __init__(self, paths: TwinPaths, folder: Path, block: int) -> None:
+        """Describe a control plane; nothing is started.
+
+        Args:
+            paths: of the twin.
+            folder: of the cluster.
+            block: which of the ranges of pod addresses it uses, 0 to 31.
+        """
+        self._paths = paths
+        self._folder = folder
+        self._block = block
+        self._pki = folder / "pki"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.ports = Ports.load_or_choose(folder / "ports.json")
+        self.server = f"https://127.0.0.1:{self.ports.api}"
+
+    @property
+    def pod_cidr(self) -> str:
+        """Range of the cluster's pod addresses."""
+        return f"127.{64 + 2 * self._block}.0.0/15"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig of the cluster's administrator."""
+        return self._folder / "kubeconfig"
+
+    def process_names(self) -> list[str]:
+        """Return the names under which the processes are recorded, last started first."""
+        parts = ("kwok", "scheduler", "controller-manager", "apiserver", "etcd")
+        return [f"{self._folder.name}.{part}" for part in parts]
+
+    def start(self) -> None:
+        """Start what does not run and wait until all of it is ready.
+
+        Raises:
+            processes.ProcessError: a part did not come up; its log is named.
+            twin.toolchain.ToolError: a tool is not built.
+        """
+        self._write_files()
+        self._start_etcd()
+        self._start_apiserver()
+        started = [self._start_controller_manager(), self._start_scheduler(), self._start_kwok()]
+        for name, process, ready in started:
+            if process is not None:
+                processes.wait_ready(self._paths, name, process, ready)
+
+    def stop(self) -> None:
+        """End the processes; etcd's data stays."""
+        processes.stop(self._paths, *self.process_names(), grace=_STOP_SECONDS)
+
+    def ready(self) -> bool:
+        """Say whether the API server answers."""
+        return self._answers(f"{self.server}/readyz", twin_token(self._paths))
+
+    def _write_files(self) -> None:
+        self._pki.mkdir(exist_ok=True)
+        (self._folder / "etcd").mkdir(mode=0o700, exist_ok=True)
+        authority = self._paths.pki / "ca"
+        make_leaf(self._pki, "apiserver", authority, server=True)
+        make_authority(self._pki, "front-proxy-ca")
+        make_leaf(self._pki, "aggregator", self._pki / "front-proxy-ca", server=False)
+        make_leaf(self._pki, "egress", authority, server=False)
+        self._write_egress()
+        make_service_account_key(self._pki)
+        tokens = self._pki / "tokens.csv"
+        if not tokens.exists():
+            admin = twin_token(self._paths)
+            users = {
+                user: secrets.token_urlsafe(24) for user in ("controller-manager", "scheduler")
+            }
+            lines = [f'{admin},admin,admin,"system:masters"']
+            lines += [f"{token},system:kube-{user},{user}" for user, token in users.items()]
+            tokens.write_text("\n".join(lines) + "\n")
+            tokens.chmod(0o600)
+            self._write_kubeconfig(self.kubeconfig, admin)
+            for user, token in users.items():
+                self._write_kubeconfig(self._folder / f"{user}.kubeconfig", token)
+        backoff = int(Rules.of(self._paths).seconds("node.scheduler.backoff"))
+        scheduler = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            "podInitialBackoffSeconds": backoff,
+            "podMaxBackoffSeconds": backoff,
+            "clientConnection": {
+                "kubeconfig": str(self._folder / "scheduler.kubeconfig"),
+                "qps": 1000,
+                "burst": 2000,
+            },
+        }
+        (self._folder / "scheduler.json").write_text(json.dumps(scheduler))
+
+    def _write_egress(self) -> None:
+        """Tell the API server to reach the cluster through `twin.cluster.controlplane.konnectivity`."""
+        tls = {
+            "caBundle": str(self._paths.pki / "ca.crt"),
+            "clientCert": str(self._pki / "egress.crt"),
+            "clientKey": str(self._pki / "egress.key"),
+        }
+        transport = {"tcp": {"url": f"https://127.0.0.1:{self.ports.egress}", "tlsConfig": tls}}
+        connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
+        selector = {
+            "apiVersion": "apiserver.k8s.io/v1beta1",
+            "kind": "EgressSelectorConfiguration",
+            "egressSelections": [{"name": "cluster", "connection": connection}],
+        }
+        (self._folder / "egress.json").write_text(json.dumps(selector))
+
+    def _write_kubeconfig(self, file: Path, token: str) -> None:
+        cluster = {"server": self.server, "certificate-authority": str(self._paths.pki / "ca.crt")}
+        name = self._folder.name  # its own in each cluster, so that kubectl can read several files
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"token": token}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        }
+        file.write_text(json.dumps(config, indent=1))
+        file.chmod(0o600)
+
+    def _name(self, part: str) -> str:
+        return f"{self._folder.name}.{part}"
+
+    def _launch(
+        self, part: str, program: str, arguments: list[str]
+    ) -> subprocess.Popen[bytes] | None:
+        name = self._name(part)
+        if processes.pid_of(self._paths, name) is not None:
+            return None
+        return processes.start(self._paths, name, [str(tool(program)), *arguments])
+
+    def _start_etcd(self) -> None:
+        client = f"http://127.0.0.1:{self.ports.etcd}"
+        peer = f"http://127.0.0.1:{self.ports.peer}"
+        arguments = [
+            f"--data-dir={self._folder}/etcd",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",  # a twin's state may be lost with the machine
+            "--log-level=warn",
+            "--quota-backend-bytes=2147483648",
+        ]
+        process = self._launch("etcd", "etcd", arguments)
+        if process is not None:
+            processes.wait_ready(
+                self._paths,
+                self._name("etcd"),
+                process,
+                lambda: self._answers(f"{client}/health"),
+            )
+
+    def _start_apiserver(self) -> None:
+        pki = self._pki
+        arguments = [
+            f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.ports.api}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # its own Endpoints would be loopback: refused
+            f"--service-cluster-ip-range={SERVICE_CIDR}",
+            "--authorization-mode=Node,RBAC",
+            f"--token-auth-file={pki}/tokens.csv",
+            f"--client-ca-file={self._paths.pki}/ca.crt",
+            f"--tls-cert-file={pki}/apiserver.crt",
+            f"--tls-private-key-file={pki}/apiserver.key",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={pki}/sa.pub",
+            f"--service-account-signing-key-file={pki}/sa.key",
+            f"--requestheader-client-ca-file={pki}/front-proxy-ca.crt",
+            "--requestheader-allowed-names=aggregator",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={pki}/aggregator.crt",
+            f"--proxy-client-key-file={pki}/aggregator.key",
+            # GKE has this on: pods that ask for an accelerator tolerate its taint
+            "--enable-admission-plugins=ExtendedResourceToleration",
+            "--feature-gates=HPAScaleToZero=true",  # rule hpa.scale-to-zero
+            f"--egress-selector-config-file={self._folder}/egress.json",
+            "--allow-privileged=true",
+            "--event-ttl=15m",
+        ]
+        process = self._launch("apiserver", "kube-apiserver", arguments)
+        if process is not None:
+            name = self._name("apiserver")
+            processes.wait_ready(self._paths, name, process, self.ready, timeout=120)
+
+    def _start_controller_manager(self) -> _Started:
+        config = self._folder / "controller-manager.kubeconfig"
+        sync = max(_HPA_SYNC_MIN_SECONDS, Rules.of(self._paths).scaled("hpa.sync"))
+        arguments = [
+            f"--kubeconfig={config}",
+            f"--authentication-kubeconfig={config}",
+            f"--authorization-kubeconfig={config}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.ports.controller_manager}",
+            "--leader-elect=false",
+            f"--root-ca-file={self._paths.pki}/ca.crt",
+            f"--service-account-private-key-file={self._pki}/sa.key",
+            "--use-service-account-credentials=true",
+            "--allocate-node-cidrs=true",
+            f"--cluster-cidr={self.pod_cidr}",
+            f"--node-cidr-mask-size={NODE_MASK}",
+            f"--horizontal-pod-autoscaler-sync-period={sync:.1f}s",
+            "--feature-gates=HPAScaleToZero=true",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+        ]
+        process = self._launch("controller-manager", "kube-controller-manager", arguments)
+        url = f"https://127.0.0.1:{self.ports.controller_manager}/healthz"
+        return self._name("controller-manager"), process, lambda: self._answers(url)
+
+    def _start_scheduler(self) -> _Started:
+        config = self._folder / "scheduler.kubeconfig"
+        arguments = [
+            f"--config={self._folder}/scheduler.json",
+            f"--authentication-kubeconfig={config}",
+            f"--authorization-kubeconfig={config}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.ports.scheduler}",
+        ]
+        process = self._launch("scheduler", "kube-scheduler", arguments)
+        url = f"https://127.0.0.1:{self.ports.scheduler}/healthz"
+        return self._name("scheduler"), process, lambda: self._answers(url)
+
+    def _start_kwok(self) -> _Started:
+        from twin.cluster.base.stages import kwok_args  # noqa: PLC0415 - the agent imports this module
+
+        arguments = [
+            f"--kubeconfig={self.kubeconfig}",
+            *kwok_args(),
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            "--node-lease-duration-seconds=40",
+            "--node-ip=127.0.0.1",
+            f"--server-address=127.0.0.1:{self.ports.kwok}",
+        ]
+        process = self._launch("kwok", "kwok", arguments)
+        url = f"http://127.0.0.1:{self.ports.kwok}/healthz"
+        return self._name("kwok"), process, lambda: self._answers(url)
+
+    def _answers(self, url: str, token: str | None = None) -> bool:
+        # the scheduler's and the controller manager's own certificates are self-signed
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        request = urllib.request.Request(url)  # noqa: S310 - built above, http or https
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+        try:
+            answer: Any = opener.open(request, timeout=5)
+        except (OSError, urllib.error.HTTPError):
+            return False
+        with answer:
+            return bool(answer.status == 200)

@@ -1,0 +1,202 @@
+"""The controller: watches objects, translates them, keeps the data planes, writes statuses."""
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from twin.cluster.base.watches import Watches
+from twin.cluster.gateway import named_addresses
+from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
+from twin.cluster.gateway.envoy.process import EnvoyProcess
+from twin.cluster.gateway.status import StatusWriter
+from twin.cluster.gateway.store import Store, watch_all
+from twin.cluster.gateway.translation.certificates import managed_certificate
+from twin.cluster.gateway.translation.gateways import programmed
+from twin.cluster.gateway.translation.model import GatewayModel
+from twin.cluster.gateway.translation.objects import WATCHED, Key, Snapshot
+from twin.cluster.gateway.translation.translate import translate
+from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube
+
+_log = logging.getLogger(__name__)
+_DEBOUNCE_SECONDS = 0.05
+_TICK_SECONDS = 1.0
+_SYNC_SECONDS = 15.0
+_FULL_SECONDS = 5.0
+
+
+class Events(Protocol):
+    """Takes events of the timeline."""
+
+    def emit(self, kind: str, subject: str, message: str, **fields: Any) -> None:
+        """Append one event."""
+
+
+class Context(Protocol):
+    """What of a cluster the controller uses."""
+
+    @property
+    def paths(self) -> TwinPaths:
+        """Files of the twin."""
+        ...
+
+    @property
+    def dir(self) -> Path:
+        """Folder of the cluster."""
+        ...
+
+    @property
+    def kube(self) -> Kube:
+        """Its API server."""
+        ...
+
+    @property
+    def watches(self) -> Watches:
+        """Watches of its objects."""
+        ...
+
+    @property
+    def events(self) -> Events:
+        """The timeline."""
+        ...
+
+    def tool(self, program: str) -> Path:
+        """Return the path of a program."""
+        ...
+
+
+class GatewayController:
+    """Plays GKE's managed Gateway controller for one cluster, with one Envoy a Gateway."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._store = Store()
+        self._planes: dict[Key, DataPlane] = {}
+        self._applied: dict[Key, GatewayModel] = {}
+        self._failures: dict[Key, str | None] = {}
+        self._announced: dict[Key, str] = {}
+        self._ports: set[tuple[str, int]] = set()
+        self._next_full = 0.0
+        self._unsettled = True
+
+    def run(self, stop: threading.Event) -> None:
+        """Keep gateways as the API server says until `stop` is set; Envoys go on serving."""
+        watch_all(self._ctx.watches, self._store, stop)
+        limit = time.monotonic() + _SYNC_SECONDS
+        while len(self._store.synced) < len(WATCHED) and time.monotonic() < limit:
+            if stop.wait(0.05):
+                return
+        statuses = StatusWriter(self._ctx.kube)
+        while not stop.is_set():
+            self._store.changed.wait(_TICK_SECONDS)
+            stop.wait(_DEBOUNCE_SECONDS)
+            try:
+                self._round(statuses)
+            except Exception:  # noqa: BLE001  (gateways must outlive any bad object)
+                _log.exception("gateways: this round failed, the next one tries again")
+                stop.wait(_TICK_SECONDS)
+
+    def _round(self, statuses: StatusWriter) -> None:
+        """Reconcile where something changed, and now and then; else only look after Envoys."""
+        ports = _moved_ports(self._ctx.dir)
+        due = self._unsettled or time.monotonic() > self._next_full or ports != self._ports
+        if self._store.changed.is_set() or due:
+            self._store.changed.clear()
+            self._ports = ports
+            self._next_full = time.monotonic() + _FULL_SECONDS
+            self._unsettled = True
+            self._reconcile(statuses)
+        else:
+            for key, model in self._applied.items():
+                self._keep(key, model)
+
+    def _snapshot(self) -> Snapshot:
+        from twin.cluster.base import podports  # noqa: PLC0415  (the agent package is heavy)
+
+        return Snapshot(
+            self._store.copy(),
+            address_named=lambda name: named_addresses.lookup(self._ctx.paths, name),
+            certificate_named=lambda name, hostname, address: managed_certificate(
+                self._ctx.paths.pki / "ca", self._ctx.dir / "certificates", name, hostname, address
+            ),
+            port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
+        )
+
+    def _reconcile(self, statuses: StatusWriter) -> None:
+        snapshot = self._snapshot()
+        result = translate(snapshot)
+        self._remove_gone(set(result.gateways))
+        for key, model in result.gateways.items():
+            self._keep(key, model)
+        for update in result.statuses:
+            obj = snapshot.get(update.kind, *update.key)
+            if obj is None:
+                continue
+            if update.kind == "Gateway" and update.key in self._failures:
+                update = programmed(update, self._failures[update.key])  # noqa: PLW2901
+            statuses.write(obj, update)
+        served = sum(update.kind == "Gateway" for update in result.statuses)
+        failed = [key for key, failure in self._failures.items() if failure is not None]
+        self._unsettled = bool(failed) or served != len(result.gateways)
+
+    def _keep(self, key: Key, model: GatewayModel) -> None:
+        plane = self._planes.get(key)
+        if plane is None:
+            plane = DataPlane(self._ctx.dir, *key, self._ctx.tool("envoy"))
+            self._planes[key] = plane
+        died = plane.process.pid() is None
+        if died or self._failures.get(key, "new") is not None or self._applied.get(key) != model:
+            self._failures[key] = plane.apply(model)
+            self._applied[key] = model
+            self._announce(key, model)
+        plane.prune()
+
+    def _announce(self, key: Key, model: GatewayModel) -> None:
+        subject, failure = "/".join(key), self._failures[key]
+        if failure is not None:
+            _log.warning("Gateway %s: %s", subject, failure)
+            return
+        urls = [
+            f"{'https' if listener.certificates else 'http'}://{model.address}:{listener.port}"
+            for listener in model.listeners
+        ]
+        text = ", ".join(dict.fromkeys(urls)) or "no listener"
+        if self._announced.get(key) != text:
+            self._announced[key] = text
+            self._ctx.events.emit(
+                "gateway.programmed", subject, text, address=model.address, urls=urls
+            )
+
+    def _remove_gone(self, served: set[Key]) -> None:
+        for key in [key for key in self._failures if key not in served]:
+            self._planes.pop(key).remove()
+            for known in (self._applied, self._failures, self._announced):
+                known.pop(key, None)
+        names = {folder_name(*key) for key in served}
+        for folder in _folders(self._ctx.dir):
+            if folder.name not in names:  # of a Gateway deleted while no controller ran
+                namespace, name = folder.name.split("--", 1)
+                DataPlane(self._ctx.dir, namespace, name, None).remove()
+
+
+def _moved_ports(cluster_dir: Path) -> set[tuple[str, int]]:
+    """Return names and times of the files that say where moved ports are."""
+    found: set[tuple[str, int]] = set()
+    for file in (cluster_dir / "podports").glob("*/*.json"):
+        try:
+            found.add((str(file), file.stat().st_mtime_ns))
+        except FileNotFoundError:
+            continue  # its pod went away just now
+    return found
+
+
+def _folders(cluster_dir: Path) -> list[Path]:
+    return [f for f in sorted((cluster_dir / "gateways").glob("*--*")) if f.is_dir()]
+
+
+def stop_all(cluster_dir: Path) -> None:
+    """End every Envoy of a cluster."""
+    for folder in _folders(cluster_dir):
+        EnvoyProcess(folder, cluster_dir / "logs" / "gateway.log").stop()

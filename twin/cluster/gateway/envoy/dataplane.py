@@ -1,0 +1,179 @@
+"""One gateway's Envoy kept as its model says: files replaced in an order that drops no request."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from twin.cluster.base.traces import collector_address
+from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
+from twin.cluster.gateway.envoy.listeners import listeners_of
+from twin.cluster.gateway.envoy.messages import EnvoyJson, file_name, response
+from twin.cluster.gateway.envoy.process import EnvoyError, EnvoyProcess
+from twin.cluster.gateway.envoy.routes import tables_of
+from twin.cluster.gateway.envoy.tracing import collector_cluster, send_spans
+from twin.cluster.gateway.translation.model import GatewayModel
+
+_WARM_SECONDS = 3.0
+_HAND_OVER_SECONDS = 0.5  # old endpoints wait this long for the first probe of their successors
+_KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
+
+
+def folder_name(namespace: str, name: str) -> str:
+    """Return the name of a gateway's folder."""
+    return f"{namespace}--{name}"
+
+
+class DataPlane:
+    """The Envoy of one gateway and its files.
+
+    Envoy watches the files itself, so it goes on serving while no controller runs. The order is:
+    endpoints (old ones beside their successors until those pass a probe), clusters (old and new
+    together), route tables, listeners; old clusters go last, when no request can be on its way to
+    them.
+    """
+
+    def __init__(self, cluster_dir: Path, namespace: str, name: str, binary: Path | None) -> None:
+        own = folder_name(namespace, name)
+        self.folder = cluster_dir / "gateways" / own
+        self._access_log = cluster_dir / "logs" / f"gateway-{own}.access.jsonl"
+        self.process = EnvoyProcess(
+            self.folder, cluster_dir / "logs" / f"gateway-{own}.log", binary
+        )
+        self._wanted: dict[str, EnvoyJson] = {}
+        self._listeners: set[str] = set()
+        self._prune_at: float | None = None
+
+    def apply(self, model: GatewayModel) -> str | None:
+        """Make Envoy do what a model says, starting it where needed.
+
+        Returns:
+            None where it does; else what is wrong, in one line.
+        """
+        for sub in ("eds", "rds"):
+            (self.folder / sub).mkdir(parents=True, exist_ok=True)
+        self._access_log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            running = self.process.pid() is not None
+            self._write_endpoints(endpoints_of(model), running=running)
+            collector = collector_address(self.folder.parent.parent)
+            wanted = clusters_of(model, self.folder / "eds") | collector_cluster(collector)
+            self._write_clusters(wanted, running=running)
+            for name, table in tables_of(model).items():
+                self._write(f"rds/{file_name(name)}", "routes", [table])
+            listeners = listeners_of(model, self.folder / "rds", self._access_log)
+            send_spans(listeners, collector)
+            self._listeners = set(listeners)
+            self._write("lds.json", "listener", list(listeners.values()))
+            self.process.start()
+            return self._settle()
+        except (EnvoyError, OSError, subprocess.SubprocessError) as error:
+            return str(error)  # the other gateways go on
+
+    def _write_endpoints(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
+        """Write the endpoint lists; where all change at once, none is left without a healthy one.
+
+        A new endpoint takes requests after its first probe. A list that swaps one for another would
+        be a list of none until then.
+        """
+        fresh: dict[str, list[EnvoyJson]] = {}
+        for name, endpoints in wanted.items():
+            new, old = _entries(endpoints), self._entries_on_disk(name) if running else []
+            gone = [entry for entry in old if entry not in new]
+            added = [entry for entry in new if entry not in old]
+            if gone and added:
+                fresh[name] = added
+            joint = {**endpoints, "endpoints": [{"lb_endpoints": [*new, *gone]}]}
+            shown = joint if name in fresh else endpoints
+            self._write(f"eds/{file_name(name)}", "endpoints", [shown])
+        if not fresh:
+            return
+        addresses = {
+            (name, *_address(entry)) for name, entries in fresh.items() for entry in entries
+        }
+        _wait(lambda: addresses <= self.process.healthy_endpoints(), _HAND_OVER_SECONDS)
+        for name in fresh:
+            self._write(f"eds/{file_name(name)}", "endpoints", [wanted[name]])
+
+    def _entries_on_disk(self, name: str) -> list[EnvoyJson]:
+        try:
+            stored: EnvoyJson = json.loads((self.folder / "eds" / file_name(name)).read_text())
+        except (FileNotFoundError, ValueError):
+            return []
+        return _entries(stored["resources"][0])
+
+    def _write_clusters(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
+        old = self._clusters_on_disk() if running else {}
+        kept = {name: cluster for name, cluster in old.items() if name not in wanted}
+        self._write("cds.json", "cluster", [*wanted.values(), *kept.values()])
+        self._wanted = wanted
+        self._prune_at = time.monotonic() + _KEEP_SECONDS if kept else None
+        if running and not set(wanted) <= set(old):
+            _wait(lambda: set(wanted) <= self.process.active_clusters(), _WARM_SECONDS)
+
+    def _clusters_on_disk(self) -> dict[str, EnvoyJson]:
+        try:
+            stored: EnvoyJson = json.loads((self.folder / "cds.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        items: list[EnvoyJson] = stored["resources"]
+        return {item["name"]: {k: v for k, v in item.items() if k != "@type"} for item in items}
+
+    def prune(self) -> None:
+        """Drop clusters that no route has named for a while."""
+        if self._prune_at is None or time.monotonic() < self._prune_at:
+            return
+        self._prune_at = None
+        self._write("cds.json", "cluster", list(self._wanted.values()))
+        keep = {file_name(name) for name in self._wanted}
+        for file in (self.folder / "eds").glob("*.json"):
+            if file.name not in keep:
+                file.unlink()
+
+    def _settle(self) -> str | None:
+        """Wait until Envoy serves every listener, and return what is wrong otherwise."""
+        problem: list[str | None] = [None]
+
+        def served() -> bool:
+            problem[0] = self.process.listener_problem(self._listeners)
+            return problem[0] is None or "not active yet" not in problem[0]
+
+        _wait(served, _WARM_SECONDS)
+        return problem[0]
+
+    def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
+        """Replace a file in one step, if its content changes: Envoy reads it on the rename."""
+        digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
+        text = json.dumps(response(kind, digest, resources), indent=1)
+        file = self.folder / name
+        if file.exists() and file.read_text() == text:
+            return
+        partial = file.with_name(f".{file.name}.tmp")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as handle:  # a listener holds private keys
+            handle.write(text)
+        partial.replace(file)
+
+    def remove(self) -> None:
+        """End Envoy and delete its folder."""
+        self.process.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _entries(endpoints: EnvoyJson) -> list[EnvoyJson]:
+    return [entry for group in endpoints["endpoints"] for entry in group.get("lb_endpoints", [])]
+
+
+def _address(entry: EnvoyJson) -> tuple[str, int]:
+    socket: EnvoyJson = entry["endpoint"]["address"]["socket_address"]
+    return socket["address"], socket["port_value"]
+
+
+def _wait(done: Callable[[], bool], seconds: float) -> None:
+    limit = time.monotonic() + seconds
+    while not done() and time.monotonic() < limit:
+        time.sleep(0.02)

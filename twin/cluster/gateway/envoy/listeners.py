@@ -1,0 +1,254 @@
+"""Listeners as Envoy listeners: filters in order, answers of the gateway itself, access log."""
+
+from pathlib import Path
+
+from twin.cluster.gateway.envoy.messages import (
+    ENDPOINT_HEADER,
+    MODEL_HEADER,
+    PICKER_FILTER,
+    EnvoyJson,
+    extension,
+    file_name,
+    grpc_service,
+    processing_mode,
+    typed,
+)
+from twin.cluster.gateway.envoy.routes import listener_groups, table_name
+from twin.cluster.gateway.translation.model import GatewayModel, Listener, Processor
+from twin.world.rules import all_rules
+
+_MODEL = f"%REQ({MODEL_HEADER})%"
+_RETRY_AFTER_SECONDS = "1"
+_MESSAGE_TIMEOUT = "3600s"  # a queue in the picker (flow control) may hold a request for long
+
+ACCESS_LOG = {
+    "time": "%START_TIME%",
+    "method": "%REQ(:METHOD)%",
+    "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+    "host": "%REQ(:AUTHORITY)%",
+    "model": _MODEL,
+    "pool": "%UPSTREAM_CLUSTER%",
+    "endpoint": "%UPSTREAM_HOST%",
+    "picked": f"%REQ({ENDPOINT_HEADER})%",
+    "code": "%RESPONSE_CODE%",
+    "flags": "%RESPONSE_FLAGS%",
+    "details": "%RESPONSE_CODE_DETAILS%",
+    "duration_ms": "%DURATION%",
+    "first_byte_ms": "%RESPONSE_DURATION%",
+    "bytes_in": "%BYTES_RECEIVED%",
+    "bytes_out": "%BYTES_SENT%",
+    "route": "%ROUTE_NAME%",
+    "request_id": "%REQ(X-REQUEST-ID)%",
+    "traceparent": "%REQ(TRACEPARENT)%",
+}
+"""Fields of a line of the access log, in Envoy's words."""
+
+
+def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[str, EnvoyJson]:
+    """Return the Envoy listeners of a gateway by name, one a port.
+
+    Args:
+        model: the gateway.
+        folder: where the route tables are.
+        access_log: file the requests are logged to.
+    """
+    ports: dict[int, list[EnvoyJson]] = {}
+    secure: set[int] = set()
+    for group in listener_groups(model):
+        chain = _filter_chain(model, group, folder, access_log)
+        ports.setdefault(group[0].port, []).append(chain)
+        if group[0].certificates:
+            secure.add(group[0].port)
+    return {
+        f"port-{port}": {
+            "name": f"port-{port}",
+            "address": {"socket_address": {"address": model.address, "port_value": port}},
+            "filter_chains": chains,
+            **({"listener_filters": [_TLS_INSPECTOR]} if port in secure else {}),
+        }
+        for port, chains in ports.items()
+    }
+
+
+_TLS_INSPECTOR = {
+    "name": "envoy.filters.listener.tls_inspector",
+    "typed_config": {
+        "@type": "type.googleapis.com/"
+        "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector"
+    },
+}
+
+
+def _filter_chain(
+    model: GatewayModel, group: tuple[Listener, ...], folder: Path, access_log: Path
+) -> EnvoyJson:
+    name, first = table_name(group), group[0]
+    chain: EnvoyJson = {
+        "name": name,
+        "filters": [
+            {
+                "name": "envoy.filters.network.http_connection_manager",
+                "typed_config": _connection_manager(model, name, folder, access_log),
+            }
+        ],
+    }
+    if first.certificates:
+        if first.hostname:
+            chain["filter_chain_match"] = {"server_names": [first.hostname]}
+        chain["transport_socket"] = extension(
+            "envoy.transport_sockets.tls",
+            "downstream_tls",
+            common_tls_context={
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_certificates": [
+                    {
+                        "certificate_chain": {"inline_string": c.chain},
+                        "private_key": {"inline_string": c.key},
+                    }
+                    for c in first.certificates
+                ],
+            },
+        )
+    return chain
+
+
+def _connection_manager(
+    model: GatewayModel, table: str, folder: Path, access_log: Path
+) -> EnvoyJson:
+    path = str(folder / file_name(table))
+    keepalive = all_rules()["gateway.keepalive"].value
+    return typed(
+        "hcm",
+        stat_prefix=table,
+        rds={
+            "route_config_name": table,
+            "config_source": {"resource_api_version": "V3", "path_config_source": {"path": path}},
+        },
+        http_filters=[
+            *(_routing_filter(p, n) for n, p in enumerate(model.routing_processors)),
+            _picker_filter(),
+            extension("envoy.filters.http.router", "router"),
+        ],
+        # nobody but the picker names an endpoint
+        early_header_mutation_extensions=[
+            extension(
+                "envoy.http.early_header_mutation.header_mutation",
+                "early_headers",
+                mutations=[{"remove": ENDPOINT_HEADER}],
+            )
+        ],
+        use_remote_address=True,
+        normalize_path=True,
+        server_header_transformation="PASS_THROUGH",
+        via="1.1 google",
+        stream_idle_timeout="0s",
+        common_http_protocol_options={"idle_timeout": f"{keepalive}s"},
+        local_reply_config=local_replies(),
+        access_log=[
+            extension(
+                "envoy.access_loggers.file",
+                "access_log",
+                path=str(access_log),
+                log_format={"json_format": ACCESS_LOG},
+            )
+        ],
+    )
+
+
+def _routing_filter(processor: Processor, number: int) -> EnvoyJson:
+    """Return the filter of a routing extension; the route is chosen again after it."""
+    return extension(
+        f"gke.routing_extension.{number}",
+        "ext_proc",
+        grpc_service=grpc_service(processor),
+        processing_mode=processing_mode(processor),
+        failure_mode_allow=processor.fail_open,
+        message_timeout=_MESSAGE_TIMEOUT,
+    )
+
+
+def _picker_filter() -> EnvoyJson:
+    """Return the filter of the endpoint pickers: each route says which picker it asks.
+
+    It is in the chain of every request, as routes may change in front of it; a route without a
+    picker switches it off. The route stays as it is when the picker has answered.
+    """
+    nobody = Processor("none", (), events=("Nothing",))
+    return extension(
+        PICKER_FILTER,
+        "ext_proc",
+        grpc_service=grpc_service(nobody),
+        processing_mode=processing_mode(nobody),
+        message_timeout=_MESSAGE_TIMEOUT,
+        route_cache_action="RETAIN",
+    )
+
+
+def _status(operator: str, value: int, key: str) -> EnvoyJson:
+    comparison = {"op": operator, "value": {"default_value": value, "runtime_key": f"reply.{key}"}}
+    return {"status_code_filter": {"comparison": comparison}}
+
+
+def _flags(*flags: str) -> EnvoyJson:
+    return {"response_flag_filter": {"flags": list(flags)}}
+
+
+def _all(*filters: EnvoyJson) -> EnvoyJson:
+    return {"and_filter": {"filters": list(filters)}}
+
+
+def _reply(
+    condition: EnvoyJson, kind: str, message: str, code: int | str, **fields: str
+) -> EnvoyJson:
+    error: EnvoyJson = {"message": message, "type": kind, **fields, "code": code}
+    return {
+        "filter": condition,
+        "body_format_override": {"json_format": {"error": error}},
+    }
+
+
+def local_replies() -> EnvoyJson:
+    """Return how the gateway's own answers look: OpenAI's error shape.
+
+    Answers of engines pass as they are.
+    """
+    with_model = {"header_filter": {"header": {"name": MODEL_HEADER, "present_match": True}}}
+    overload = _reply(_status("EQ", 429, "429"), "RateLimitError", "%LOCAL_REPLY_BODY%", 429)
+    overload["headers_to_add"] = [{"header": {"key": "retry-after", "value": _RETRY_AFTER_SECONDS}}]
+    return {
+        "mappers": [
+            _reply(
+                _all(_flags("NR"), with_model),
+                "NotFoundError",
+                f"The model `{_MODEL}` does not exist.",
+                404,
+                param="model",
+            ),
+            _reply(_flags("NR"), "NotFoundError", "No route for %REQ(:METHOD)% %REQ(:PATH)%.", 404),
+            overload,
+            _reply(
+                _status("EQ", 504, "504"),
+                "TimeoutError",
+                "The model did not answer in time.",
+                504,
+            ),
+            _reply(
+                _status("EQ", 503, "503"),
+                "ServiceUnavailableError",
+                "No replica can answer now: %LOCAL_REPLY_BODY%",
+                503,
+            ),
+            _reply(
+                _status("GE", 500, "500"),
+                "InternalServerError",
+                "%LOCAL_REPLY_BODY%",
+                "%RESPONSE_CODE%",
+            ),
+            _reply(
+                _status("GE", 400, "400"),
+                "BadRequestError",
+                "%LOCAL_REPLY_BODY%",
+                "%RESPONSE_CODE%",
+            ),
+        ]
+    }

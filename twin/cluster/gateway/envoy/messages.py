@@ -1,0 +1,91 @@
+"""Words of Envoy's configuration that several of its parts use."""
+
+from typing import Any
+
+from twin.cluster.gateway.translation.model import Processor
+
+EnvoyJson = dict[str, Any]
+
+ENDPOINT_HEADER = "x-gateway-destination-endpoint"
+"""How a picker names the endpoint it chose."""
+MODEL_HEADER = "x-gateway-model-name"
+"""How the body-based router names the model of a request."""
+PICKER_FILTER = "gke.endpoint_picker"
+
+_EARLY = "envoy.extensions.http.early_header_mutation"
+_HTTP = "envoy.extensions.filters.http"
+TYPES = {
+    "cluster": "envoy.config.cluster.v3.Cluster",
+    "endpoints": "envoy.config.endpoint.v3.ClusterLoadAssignment",
+    "listener": "envoy.config.listener.v3.Listener",
+    "routes": "envoy.config.route.v3.RouteConfiguration",
+    "hcm": "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    "ext_proc": f"{_HTTP}.ext_proc.v3.ExternalProcessor",
+    "ext_proc_route": f"{_HTTP}.ext_proc.v3.ExtProcPerRoute",
+    "router": f"{_HTTP}.router.v3.Router",
+    "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
+    "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
+    "upstream_tls": "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+    "downstream_tls": "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+    "http_options": "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+    "override_host": "envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost",
+    "least_request": "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest",
+}
+
+
+def typed(kind: str, **fields: Any) -> EnvoyJson:
+    """Return a message that names its own type."""
+    return {"@type": f"type.googleapis.com/{TYPES[kind]}", **fields}
+
+
+def extension(name: str, kind: str, **fields: Any) -> EnvoyJson:
+    """Return an extension with its configuration."""
+    return {"name": name, "typed_config": typed(kind, **fields)}
+
+
+def response(kind: str, version: str, resources: list[EnvoyJson]) -> EnvoyJson:
+    """Return what a file of dynamic resources holds."""
+    type_url = f"type.googleapis.com/{TYPES[kind]}"
+    return {
+        "version_info": version,
+        "type_url": type_url,
+        "resources": [{"@type": type_url, **resource} for resource in resources],
+    }
+
+
+def file_name(cluster: str) -> str:
+    """Return a cluster's or route table's name as a file name."""
+    return cluster.replace("/", "--") + ".json"
+
+
+def grpc_service(processor: Processor) -> EnvoyJson:
+    """Return how Envoy calls a processor; the stream lives as long as the request."""
+    service: EnvoyJson = {"cluster_name": processor.name}
+    if processor.authority:
+        service["authority"] = processor.authority
+    return {"envoy_grpc": service}
+
+
+def processing_mode(processor: Processor) -> EnvoyJson:
+    """Return which parts of request and response a processor sees."""
+    body = "FULL_DUPLEX_STREAMED" if processor.full_duplex else "STREAMED"
+    seen = set(processor.events) or {
+        "RequestHeaders",
+        "RequestBody",
+        "RequestTrailers",
+        "ResponseHeaders",
+        "ResponseBody",
+        "ResponseTrailers",
+    }
+
+    def headers(event: str) -> str:
+        return "SEND" if event in seen else "SKIP"
+
+    return {
+        "request_header_mode": headers("RequestHeaders"),
+        "request_body_mode": body if "RequestBody" in seen else "NONE",
+        "request_trailer_mode": headers("RequestTrailers"),
+        "response_header_mode": headers("ResponseHeaders"),
+        "response_body_mode": body if "ResponseBody" in seen else "NONE",
+        "response_trailer_mode": headers("ResponseTrailers"),
+    }

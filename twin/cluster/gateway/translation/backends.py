@@ -1,0 +1,188 @@
+"""Backend references resolved: Services and InferencePools, their pods, their pickers."""
+
+from dataclasses import dataclass, field
+
+from twin.cluster.base.matching import container_port
+from twin.cluster.gateway.translation.conditions import Condition, Problem
+from twin.cluster.gateway.translation.model import Backend, Endpoint, Processor
+from twin.cluster.gateway.translation.objects import (
+    GATEWAY_GROUP,
+    POOL_GROUP,
+    JsonObject,
+    Snapshot,
+    items,
+    mapping,
+)
+from twin.cluster.gateway.translation.policies import health_check_of, timeout_of
+from twin.world.rules import all_rules
+
+_PROTOCOLS = {
+    "kubernetes.io/h2c": "h2c",
+    "HTTP2": "https",
+    "https": "https",
+    "HTTPS": "https",
+}
+
+
+def pool_classes() -> list[str]:
+    """Return the gateway classes that take InferencePools."""
+    return list(all_rules()["gateway.classes"].value)
+
+
+@dataclass
+class BackendIndex:
+    """Backends of one gateway, each resolved once."""
+
+    snapshot: Snapshot
+    gateway_class: str
+    found: dict[str, Backend] = field(default_factory=dict[str, Backend])
+    targets: set[tuple[str, str, str, str]] = field(default_factory=set[tuple[str, str, str, str]])
+    """(group, kind, namespace, name) of what the backends stand for."""
+
+    def resolve(self, route_namespace: str, ref: JsonObject) -> Backend:
+        """Return the backend that a reference of an HTTPRoute names.
+
+        Raises:
+            Problem: on condition `ResolvedRefs`, with the reasons of the Gateway API.
+        """
+        group, kind = ref.get("group", ""), ref.get("kind", "Service")
+        namespace, name = ref.get("namespace", route_namespace), ref["name"]
+        if (group, kind) not in {("", "Service"), (POOL_GROUP, "InferencePool")}:
+            text = f"backendRef {name}: must be a Service or an InferencePool, got {group}/{kind}"
+            raise Problem("InvalidKind", text, "ResolvedRefs")
+        source = (GATEWAY_GROUP, "HTTPRoute", route_namespace)
+        if not self.snapshot.allows(source, (group, kind, namespace, name)):
+            text = f"{kind} {namespace}/{name}: no ReferenceGrant in {namespace} allows it"
+            raise Problem("RefNotPermitted", text, "ResolvedRefs")
+        if kind == "InferencePool" and self.gateway_class not in pool_classes():
+            text = (
+                f"InferencePool {name}: gateway class must be one of "
+                f"{', '.join(sorted(pool_classes()))}, got {self.gateway_class}"
+            )
+            raise Problem("InvalidKind", text, "ResolvedRefs")
+        obj = self.snapshot.get(kind, namespace, name)
+        if obj is None:
+            text = f"{kind} {namespace}/{name} does not exist"
+            raise Problem("BackendNotFound", text, "ResolvedRefs")
+        cluster = f"pool/{namespace}/{name}"
+        if kind == "Service":
+            cluster = f"service/{namespace}/{name}/{ref.get('port')}"
+        if cluster not in self.found:
+            is_pool = kind == "InferencePool"
+            self.found[cluster] = self._pool(obj) if is_pool else self._service(obj, ref)
+        self.targets.add((group, kind, namespace, name))
+        return self.found[cluster]
+
+    def _service(self, service: JsonObject, ref: JsonObject) -> Backend:
+        namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
+        if ref.get("port") is None:
+            text = f"backendRef Service {name}: port is required"
+            raise Problem("UnsupportedValue", text, "ResolvedRefs")
+        port = service_port(service, ref["port"])
+        return Backend(
+            name=f"service/{namespace}/{name}/{ref['port']}",
+            endpoints=service_endpoints(self.snapshot, service, port),
+            health=health_check_of(self.snapshot, namespace, "", "Service", name),
+            timeout_seconds=timeout_of(self.snapshot, namespace, "", "Service", name),
+            protocol=_PROTOCOLS.get(port.get("appProtocol", ""), "http"),
+        )
+
+    def _pool(self, pool: JsonObject) -> Backend:
+        namespace, name = pool["metadata"]["namespace"], pool["metadata"]["name"]
+        spec: JsonObject = pool["spec"]
+        pods = self.snapshot.ready_pods(namespace, mapping(spec["selector"], "matchLabels"))
+        return Backend(
+            name=f"pool/{namespace}/{name}",
+            endpoints=tuple(
+                Endpoint(pod["status"]["podIP"], port["number"])
+                for pod in pods
+                for port in spec["targetPorts"]
+            ),
+            health=health_check_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
+            picker=picker_of(self.snapshot, pool),
+            timeout_seconds=timeout_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
+            protocol=_PROTOCOLS.get(spec.get("appProtocol", "http"), "http"),
+        )
+
+
+def service_port(service: JsonObject, number: int) -> JsonObject:
+    """Return a port of a Service by its number.
+
+    Raises:
+        Problem: the Service has no such port.
+    """
+    ports: list[JsonObject] = items(service["spec"], "ports")
+    for port in ports:
+        if port["port"] == number:
+            return port
+    name = service["metadata"]["name"]
+    have = ", ".join(str(p["port"]) for p in ports) or "none"
+    text = f"Service {name}: port must be one of {have}, got {number}"
+    raise Problem("BackendNotFound", text, "ResolvedRefs")
+
+
+def service_endpoints(
+    snapshot: Snapshot, service: JsonObject, port: JsonObject
+) -> tuple[Endpoint, ...]:
+    """Return where the ready pods of a Service listen.
+
+    Pods are read instead of EndpointSlices, which refuse the loopback addresses of the twin's pods.
+    """
+    namespace = service["metadata"]["namespace"]
+    endpoints: list[Endpoint] = []
+    for pod in snapshot.ready_pods(namespace, mapping(service["spec"], "selector")):
+        number = container_port(pod, port.get("targetPort", port["port"]))
+        if number is not None:
+            endpoints.append(Endpoint(*snapshot.port_of(pod, number)))
+    return tuple(endpoints)
+
+
+def processor_of(
+    snapshot: Snapshot, namespace: str, service_name: str, port_number: int, name: str
+) -> Processor:
+    """Return the external processor behind a Service port.
+
+    Raises:
+        Problem: the Service, or its port, does not exist.
+    """
+    service = snapshot.get("Service", namespace, service_name)
+    if service is None:
+        text = f"Service {namespace}/{service_name} does not exist"
+        raise Problem("BackendNotFound", text, "ResolvedRefs")
+    port = service_port(service, port_number)
+    return Processor(
+        name=name,
+        endpoints=service_endpoints(snapshot, service, port),
+        tls=port.get("appProtocol") != "kubernetes.io/h2c",
+        authority=f"{service_name}.{namespace}.svc:{port_number}",
+    )
+
+
+def picker_of(snapshot: Snapshot, pool: JsonObject) -> Processor:
+    """Return the endpoint picker of a pool; one without endpoints where its Service is missing."""
+    namespace, name = pool["metadata"]["namespace"], pool["metadata"]["name"]
+    ref: JsonObject = pool["spec"]["endpointPickerRef"]
+    fail_open = ref.get("failureMode", "FailClose") == "FailOpen"
+    cluster = f"picker/{namespace}/{name}"
+    try:
+        found = processor_of(snapshot, namespace, ref["name"], _picker_port(ref), cluster)
+    except Problem:
+        return Processor(cluster, (), fail_open)
+    return Processor(cluster, found.endpoints, fail_open, found.tls, found.authority)
+
+
+def _picker_port(ref: JsonObject) -> int:
+    return int(mapping(ref, "port").get("number", 9002))
+
+
+def pool_conditions(snapshot: Snapshot, pool: JsonObject) -> tuple[Condition, Condition]:
+    """Return `Accepted` and `ResolvedRefs` of an InferencePool that a Gateway uses."""
+    ref: JsonObject = pool["spec"]["endpointPickerRef"]
+    accepted = Condition("Accepted", True, "Accepted", "the Gateway uses this pool")
+    try:
+        processor_of(
+            snapshot, pool["metadata"]["namespace"], ref["name"], _picker_port(ref), "picker"
+        )
+    except Problem as problem:
+        return accepted, Condition("ResolvedRefs", False, "InvalidExtensionRef", problem.message)
+    return accepted, Condition("ResolvedRefs", True, "ResolvedRefs", "the picker's Service exists")

@@ -1,0 +1,85 @@
+"""Certificates that Google would manage: issued by the twin's authority, which clients trust."""
+
+import datetime
+import ipaddress
+import os
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from twin.cluster.gateway.translation.model import Certificate
+
+_VALID = datetime.timedelta(days=90)
+_RENEW = datetime.timedelta(days=30)
+
+
+def managed_certificate(
+    authority: Path, folder: Path, name: str, hostname: str, address: str
+) -> Certificate:
+    """Return the certificate of a name, issued on first use and renewed before it ends.
+
+    Args:
+        authority: the authority's files without suffix.
+        folder: where certificates are kept.
+        name: of the certificate in Certificate Manager.
+        hostname: it is for; may be a wildcard, and empty where the listener has none.
+        address: of the gateway; the certificate is for it, too.
+    """
+    chain = folder / f"{name}--{(hostname or address).replace('*', '_')}.crt"
+    key = chain.with_suffix(".key")
+    if not _is_fresh(chain) or not key.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        certificate, private = _issue(authority, hostname, address)
+        descriptor = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(private)
+        chain.write_bytes(certificate)
+    return Certificate(chain.read_text(), key.read_text())
+
+
+def _is_fresh(chain: Path) -> bool:
+    if not chain.exists():
+        return False
+    ends = x509.load_pem_x509_certificate(chain.read_bytes()).not_valid_after_utc
+    return ends - datetime.datetime.now(datetime.UTC) > _RENEW
+
+
+def _issue(authority: Path, hostname: str, address: str) -> tuple[bytes, bytes]:
+    issuer = x509.load_pem_x509_certificate(authority.with_suffix(".crt").read_bytes())
+    issuer_key = serialization.load_pem_private_key(
+        authority.with_suffix(".key").read_bytes(), None
+    )
+    if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"{authority}.key: an authority of the twin has an EC key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.datetime.now(datetime.UTC)
+    names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address))]
+    if hostname:
+        names.append(x509.DNSName(hostname))
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hostname or address)])
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
+        .sign(issuer_key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM), private

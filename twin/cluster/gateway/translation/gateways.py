@@ -1,0 +1,261 @@
+"""One Gateway: its address, its certificates, its listeners, and what its status says."""
+
+import base64
+import binascii
+import ipaddress
+from dataclasses import dataclass, field, replace
+
+from twin.cluster.gateway.translation.attachment import PROTOCOLS
+from twin.cluster.gateway.translation.backends import BackendIndex
+from twin.cluster.gateway.translation.conditions import Condition, Problem, StatusUpdate
+from twin.cluster.gateway.translation.model import (
+    Certificate,
+    GatewayModel,
+    Listener,
+    Processor,
+    Route,
+)
+from twin.cluster.gateway.translation.objects import (
+    GATEWAY_GROUP,
+    JsonObject,
+    Key,
+    Snapshot,
+    items,
+    key_of,
+    mapping,
+)
+from twin.cluster.gateway.translation.rules_of_routes import precedence
+
+DEFAULT_ADDRESS = "127.0.0.1"
+HostRoutes = dict[str, dict[str, tuple[str, Route]]]
+"""(creation time of its HTTPRoute, route) by host name and the route's name."""
+
+CERTIFICATE_OPTIONS = (
+    "networking.gke.io/cert-manager-certs",
+    "networking.gke.io/pre-shared-certs",
+)
+
+
+@dataclass
+class GatewayParts:
+    """One Gateway while it is translated."""
+
+    obj: JsonObject
+    backends: BackendIndex
+    address: str = DEFAULT_ADDRESS
+    refused: Problem | None = None
+    certificates: dict[str, tuple[Certificate, ...]] = field(
+        default_factory=dict[str, tuple[Certificate, ...]]
+    )
+    broken: dict[str, Problem] = field(default_factory=dict[str, Problem])
+    """Listeners that cannot be used, by name."""
+    attached: dict[str, set[Key]] = field(default_factory=dict[str, set[Key]])
+    """HTTPRoutes by listener."""
+    routes: dict[str, HostRoutes] = field(default_factory=dict[str, HostRoutes])
+    """By listener."""
+    processors: list[Processor] = field(default_factory=list[Processor])
+
+
+def read_gateway(snapshot: Snapshot, obj: JsonObject) -> GatewayParts:
+    """Return a Gateway with what of it is usable; routes and extensions are added later."""
+    gateway = GatewayParts(obj, BackendIndex(snapshot, obj["spec"]["gatewayClassName"]))
+    try:
+        gateway.address = address_of(snapshot, obj)
+    except Problem as problem:
+        gateway.refused = problem
+    for listener in obj["spec"]["listeners"]:
+        try:
+            gateway.certificates[listener["name"]] = _certificates(
+                snapshot, obj, listener, gateway.address
+            )
+        except Problem as problem:
+            gateway.broken[listener["name"]] = problem
+    return gateway
+
+
+def address_of(snapshot: Snapshot, gateway: JsonObject) -> str:
+    """Return the loopback address a Gateway is served on.
+
+    Raises:
+        Problem: the address it asks for is not there, or not one of the twin's.
+    """
+    asked: list[JsonObject] = items(gateway["spec"], "addresses")
+    if not asked:
+        return DEFAULT_ADDRESS
+    if len(asked) > 1:
+        text = f"spec.addresses: must be one address, got {len(asked)}"
+        raise Problem("UnsupportedAddress", text)
+    kind, value = asked[0].get("type", "IPAddress"), asked[0].get("value", "")
+    if kind == "NamedAddress":
+        found = snapshot.address_named(value)
+        if found is None:
+            text = f"spec.addresses: must name a reserved address, got {value}"
+            raise Problem("AddressNotUsable", text, "Programmed")
+        return found
+    if kind != "IPAddress":
+        text = f"spec.addresses: type must be NamedAddress or IPAddress, got {kind}"
+        raise Problem("UnsupportedAddress", text)
+    if not _is_loopback(value):
+        text = f"spec.addresses: the twin serves addresses of 127.0.0.0/8 only, got {value}"
+        raise Problem("AddressNotUsable", text, "Programmed")
+    return value
+
+
+def _is_loopback(value: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(value).is_loopback
+    except ValueError:
+        return False
+
+
+def _certificates(
+    snapshot: Snapshot, gateway: JsonObject, listener: JsonObject, address: str
+) -> tuple[Certificate, ...]:
+    if listener["protocol"] not in PROTOCOLS:
+        text = f"protocol: must be HTTP or HTTPS, got {listener['protocol']}"
+        raise Problem("UnsupportedProtocol", text)
+    if listener["protocol"] == "HTTP":
+        return ()
+    tls = mapping(listener, "tls")
+    if tls.get("mode", "Terminate") != "Terminate":
+        text = f"tls.mode: must be Terminate, got {tls['mode']}"
+        raise Problem("UnsupportedValue", text)
+    found = [_certificate(snapshot, gateway, ref) for ref in items(tls, "certificateRefs")]
+    options = mapping(tls, "options")
+    for option in CERTIFICATE_OPTIONS:
+        names = [name.strip() for name in str(options.get(option, "")).split(",")]
+        host = listener.get("hostname") or ""
+        found += [_managed(snapshot, name, host, address) for name in names if name]
+    if not found:
+        text = f"tls: must have certificateRefs, or options {' or '.join(CERTIFICATE_OPTIONS)}"
+        raise Problem("InvalidCertificateRef", text, "ResolvedRefs")
+    return tuple(found)
+
+
+def _managed(snapshot: Snapshot, name: str, hostname: str, address: str) -> Certificate:
+    certificate = snapshot.certificate_named(name, hostname, address)
+    if certificate is None:
+        text = f"tls.options: there is no certificate {name}"
+        raise Problem("InvalidCertificateRef", text, "ResolvedRefs")
+    return certificate
+
+
+def _certificate(snapshot: Snapshot, gateway: JsonObject, ref: JsonObject) -> Certificate:
+    own = gateway["metadata"]["namespace"]
+    namespace, name = ref.get("namespace", own), ref["name"]
+    if not snapshot.allows((GATEWAY_GROUP, "Gateway", own), ("", "Secret", namespace, name)):
+        text = f"Secret {namespace}/{name}: no ReferenceGrant in {namespace} allows it"
+        raise Problem("RefNotPermitted", text, "ResolvedRefs")
+    secret = snapshot.get("Secret", namespace, name)
+    data: dict[str, str] = mapping(secret, "data") if secret else {}
+    try:
+        return Certificate(
+            base64.b64decode(data["tls.crt"]).decode(), base64.b64decode(data["tls.key"]).decode()
+        )
+    except (KeyError, binascii.Error, UnicodeDecodeError) as error:
+        text = f"Secret {namespace}/{name}: must hold tls.crt and tls.key"
+        raise Problem("InvalidCertificateRef", text, "ResolvedRefs") from error
+
+
+def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
+    """Return what a Gateway shall do, once every route is attached to it."""
+    listeners = [
+        Listener(
+            name=spec["name"],
+            port=spec["port"],
+            hostname=spec.get("hostname") or "",
+            certificates=gateway.certificates[spec["name"]],
+            hosts=_hosts(gateway.routes.get(spec["name"], {})),
+        )
+        for spec in gateway.obj["spec"]["listeners"]
+        if spec["name"] not in gateway.broken
+    ]
+    used = {
+        name
+        for listener in listeners
+        for _, routes in listener.hosts
+        for route in routes
+        for name in [t.backend for t in route.targets] + [m.backend for m in route.mirrors]
+    }
+    found = gateway.backends.found
+    return GatewayModel(
+        namespace=key[0],
+        name=key[1],
+        address=gateway.address,
+        listeners=tuple(listeners),
+        backends=tuple(found[name] for name in sorted(found) if name in used),
+        routing_processors=tuple(gateway.processors),
+    )
+
+
+def _hosts(
+    hosts: HostRoutes,
+) -> tuple[tuple[str, tuple[Route, ...]], ...]:
+    return tuple(
+        (
+            host,
+            tuple(
+                r for _, r in sorted(hosts[host].values(), key=lambda cr: precedence(cr[1], cr[0]))
+            ),
+        )
+        for host in sorted(hosts)
+    )
+
+
+def gateway_status(gateway: GatewayParts) -> StatusUpdate:
+    """Return the status of a Gateway that Envoy does not serve yet."""
+    obj, refused = gateway.obj, gateway.refused
+    accepted = Condition("Accepted", True, "Accepted", "GKE serves this Gateway")
+    if refused is not None and refused.condition == "Accepted":
+        accepted = refused.as_condition()
+    elif gateway.broken:
+        names = ", ".join(sorted(gateway.broken))
+        accepted = Condition("Accepted", True, "ListenersNotValid", f"not usable: {names}")
+    programmed = refused or Problem("Pending", "waiting for the data plane")
+    status: JsonObject = {
+        "conditions": [
+            accepted.as_json(),
+            Condition("Programmed", False, programmed.reason, programmed.message).as_json(),
+        ],
+        "addresses": [{"type": "IPAddress", "value": gateway.address}] if not refused else [],
+        "listeners": [_listener_status(gateway, spec) for spec in obj["spec"]["listeners"]],
+    }
+    return StatusUpdate("Gateway", key_of(obj), status)
+
+
+def _listener_status(gateway: GatewayParts, spec: JsonObject) -> JsonObject:
+    broken = gateway.broken.get(spec["name"])
+    conditions = {
+        "Accepted": Condition("Accepted", True, "Accepted"),
+        "ResolvedRefs": Condition("ResolvedRefs", True, "ResolvedRefs"),
+        "Programmed": Condition("Programmed", False, "Pending"),
+        "Conflicted": Condition("Conflicted", False, "NoConflicts"),
+    }
+    if broken is not None:
+        conditions[broken.condition] = broken.as_condition()
+        conditions["Programmed"] = Condition("Programmed", False, "Invalid", broken.message)
+    return {
+        "name": spec["name"],
+        "supportedKinds": [{"group": GATEWAY_GROUP, "kind": "HTTPRoute"}],
+        "attachedRoutes": len(gateway.attached.get(spec["name"], set())),
+        "conditions": [c.as_json() for c in conditions.values()],
+    }
+
+
+def programmed(update: StatusUpdate, failure: str | None) -> StatusUpdate:
+    """Return a Gateway's status with what Envoy says: None where it serves every listener."""
+    ok = failure is None
+    verdict = Condition("Programmed", ok, "Programmed" if ok else "Pending", failure or "")
+
+    def replaced(conditions: list[JsonObject]) -> list[JsonObject]:
+        return [
+            verdict.as_json() if c["type"] == "Programmed" and c["reason"] == "Pending" else c
+            for c in conditions
+        ]
+
+    status = update.status
+    listeners = [
+        {**item, "conditions": replaced(item["conditions"])} for item in status["listeners"]
+    ]
+    conditions = replaced(status["conditions"])
+    return replace(update, status={**status, "conditions": conditions, "listeners": listeners})

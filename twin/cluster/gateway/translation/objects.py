@@ -1,0 +1,169 @@
+"""The Kubernetes objects a gateway is made of, at one moment, and how to look them up."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from twin.cluster.gateway.translation.model import Certificate
+
+JsonObject = dict[str, Any]
+Key = tuple[str, str]
+"""Namespace and name."""
+
+CONTROLLER = "networking.gke.io/gateway"
+GATEWAY_GROUP = "gateway.networking.k8s.io"
+POOL_GROUP = "inference.networking.k8s.io"
+
+WATCHED: Mapping[str, str] = {
+    "GatewayClass": "/apis/gateway.networking.k8s.io/v1/gatewayclasses",
+    "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
+    "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",
+    "ReferenceGrant": "/apis/gateway.networking.k8s.io/v1beta1/referencegrants",
+    "InferencePool": "/apis/inference.networking.k8s.io/v1/inferencepools",
+    "GCPRoutingExtension": "/apis/networking.gke.io/v1/gcproutingextensions",
+    "GCPTrafficExtension": "/apis/networking.gke.io/v1/gcptrafficextensions",
+    "HealthCheckPolicy": "/apis/networking.gke.io/v1/healthcheckpolicies",
+    "GCPBackendPolicy": "/apis/networking.gke.io/v1/gcpbackendpolicies",
+    "Service": "/api/v1/services",
+    "Pod": "/api/v1/pods",
+    "Namespace": "/api/v1/namespaces",
+    "Secret": "/api/v1/secrets?fieldSelector=type%3Dkubernetes.io%2Ftls",
+}
+"""Kinds that change what a gateway does, and the collections they are watched in."""
+
+
+def items(obj: JsonObject, key: str) -> list[JsonObject]:
+    """Return a list of objects that may be absent."""
+    return obj.get(key) or []
+
+
+def strings(obj: JsonObject, key: str) -> list[str]:
+    """Return a list of strings that may be absent."""
+    return obj.get(key) or []
+
+
+def mapping(obj: JsonObject, key: str) -> JsonObject:
+    """Return an object that may be absent."""
+    return obj.get(key) or {}
+
+
+def key_of(obj: JsonObject) -> Key:
+    """Return (namespace, name); the namespace of a cluster-scoped object is empty."""
+    metadata: JsonObject = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def is_ready(pod: JsonObject) -> bool:
+    """Return whether a pod has an address, is Ready and is not being deleted."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    status: JsonObject = mapping(pod, "status")
+    conditions: list[JsonObject] = items(status, "conditions")
+    return bool(status.get("podIP")) and any(
+        c["type"] == "Ready" and c["status"] == "True" for c in conditions
+    )
+
+
+def traits(kind: str, obj: JsonObject) -> object:
+    """Return what of an object can change a gateway; the rest of its changes need no work."""
+    metadata: JsonObject = obj["metadata"]
+    if kind == "Pod":
+        address = mapping(obj, "status").get("podIP")
+        ports = [c.get("ports") for c in mapping(obj, "spec").get("containers", [])]
+        return metadata.get("labels"), address, is_ready(obj), ports
+    if kind == "Namespace":
+        return metadata.get("labels")
+    if kind == "Secret":
+        return obj.get("data")
+    return metadata.get("generation"), metadata.get("labels"), obj.get("spec")
+
+
+def _own_port(pod: JsonObject, port: int) -> tuple[str, int]:
+    return pod["status"]["podIP"], port
+
+
+def _no_address(name: str) -> str | None:
+    return None
+
+
+def _no_certificate(name: str, hostname: str, address: str) -> Certificate | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All objects of one cluster that matter to its gateways, by kind and key."""
+
+    objects: Mapping[str, Mapping[Key, JsonObject]]
+    address_named: Callable[[str], str | None] = field(default=_no_address)
+    """Address that a reserved (named) address of the cloud stands for."""
+    certificate_named: Callable[[str, str, str], Certificate | None] = field(
+        default=_no_certificate
+    )
+    """Certificate of a name in Certificate Manager, for a host name and an address."""
+    port_of: Callable[[JsonObject, int], tuple[str, int]] = field(default=_own_port)
+    """Where a container port of a pod really listens: (address, port)."""
+
+    @classmethod
+    def of(cls, items: Iterable[JsonObject], **lookups: Any) -> "Snapshot":
+        """Return a snapshot of objects that carry their `kind`."""
+        objects: dict[str, dict[Key, JsonObject]] = {}
+        for item in items:
+            objects.setdefault(item["kind"], {})[key_of(item)] = item
+        return cls(objects, **lookups)
+
+    def all(self, kind: str) -> list[JsonObject]:
+        """Return the objects of a kind, by namespace and name."""
+        found = self.objects.get(kind, {})
+        return [found[key] for key in sorted(found)]
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        """Return one object, or None."""
+        return self.objects.get(kind, {}).get((namespace, name))
+
+    @cached_property
+    def _pods_by_namespace(self) -> dict[str, list[JsonObject]]:
+        grouped: dict[str, list[JsonObject]] = {}
+        for pod in self.all("Pod"):
+            grouped.setdefault(pod["metadata"].get("namespace", ""), []).append(pod)
+        return grouped
+
+    def ready_pods(self, namespace: str, selector: Mapping[str, str]) -> list[JsonObject]:
+        """Return the Ready pods of a namespace that carry every label; none for no labels."""
+        if not selector:
+            return []
+        wanted = selector.items()
+        return [
+            pod
+            for pod in self._pods_by_namespace.get(namespace, [])
+            if wanted <= mapping(pod["metadata"], "labels").items() and is_ready(pod)
+        ]
+
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """Return the labels of a namespace."""
+        found = self.get("Namespace", "", namespace)
+        return mapping(found["metadata"], "labels") if found else {}
+
+    def allows(self, source: tuple[str, str, str], target: tuple[str, str, str, str]) -> bool:
+        """Return whether a reference between namespaces is granted; within one it always is.
+
+        Args:
+            source: (group, kind, namespace) that refers.
+            target: (group, kind, namespace, name) referred to.
+        """
+        group, kind, namespace, name = target
+        if source[2] == namespace:
+            return True
+        for grant in self.all("ReferenceGrant"):
+            spec: JsonObject = grant["spec"]
+            if grant["metadata"]["namespace"] != namespace:
+                continue
+            from_ok = any((f["group"], f["kind"], f["namespace"]) == source for f in spec["from"])
+            to_ok = any(
+                (t["group"], t["kind"]) == (group, kind) and t.get("name") in {None, "", name}
+                for t in spec["to"]
+            )
+            if from_ok and to_ok:
+                return True
+        return False

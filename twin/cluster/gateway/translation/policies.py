@@ -1,0 +1,136 @@
+"""What HealthCheckPolicy and GCPBackendPolicy say about a backend, and what holds without them."""
+
+from dataclasses import replace
+
+from twin.cluster.gateway.translation.conditions import Condition, StatusUpdate
+from twin.cluster.gateway.translation.model import HealthCheck
+from twin.cluster.gateway.translation.objects import (
+    POOL_GROUP,
+    JsonObject,
+    Snapshot,
+    key_of,
+    mapping,
+)
+from twin.world.rules import all_rules
+
+_TARGET_KINDS = {("", "Service"), (POOL_GROUP, "InferencePool")}
+_CHECK_FIELDS = {
+    "HTTP": "httpHealthCheck",
+    "HTTPS": "httpsHealthCheck",
+    "HTTP2": "http2HealthCheck",
+    "GRPC": "grpcHealthCheck",
+    "TCP": "tcpHealthCheck",
+}
+_NOT_ENFORCED = ("securityPolicy", "iap", "maxRatePerEndpoint", "customMetrics")
+
+
+def default_health_check() -> HealthCheck:
+    """Return the check of a backend that no HealthCheckPolicy names."""
+    rules = all_rules()
+    return HealthCheck(
+        kind="HTTP",
+        path=str(rules["gateway.health.path"].value),
+        interval_seconds=int(rules["gateway.health.interval"].value),
+        timeout_seconds=int(rules["gateway.health.timeout"].value),
+        healthy_threshold=int(rules["gateway.health.healthy_threshold"].value),
+        unhealthy_threshold=int(rules["gateway.health.unhealthy_threshold"].value),
+    )
+
+
+def _created(policy: JsonObject) -> tuple[str, tuple[str, str]]:
+    return str(policy["metadata"].get("creationTimestamp", "")), key_of(policy)
+
+
+def _target_of(policy: JsonObject) -> tuple[str, str, str]:
+    ref: JsonObject = policy["spec"]["targetRef"]
+    return ref.get("group", ""), ref["kind"], ref["name"]
+
+
+def policy_for(
+    snapshot: Snapshot, policy_kind: str, namespace: str, group: str, kind: str, name: str
+) -> JsonObject | None:
+    """Return the policy that holds for a target: the oldest of its namespace that names it."""
+    found = [
+        policy
+        for policy in snapshot.all(policy_kind)
+        if policy["metadata"]["namespace"] == namespace
+        and _target_of(policy) == (group, kind, name)
+    ]
+    return min(found, key=_created, default=None)
+
+
+def health_check_of(
+    snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
+) -> HealthCheck:
+    """Return how the endpoints of a Service or an InferencePool are probed."""
+    policy = policy_for(snapshot, "HealthCheckPolicy", namespace, group, kind, name)
+    check = default_health_check()
+    if policy is None:
+        return check
+    spec: JsonObject = mapping(policy["spec"], "default")
+    config: JsonObject = mapping(spec, "config")
+    probe_kind = str(config.get("type", "HTTP"))
+    probe: JsonObject = config.get(_CHECK_FIELDS[probe_kind]) or {}
+    fixed = probe.get("portSpecification", "USE_FIXED_PORT") == "USE_FIXED_PORT"
+    return replace(
+        check,
+        kind=probe_kind,
+        path=probe.get("requestPath", check.path),
+        host=probe.get("host", ""),
+        port=probe.get("port") if fixed else None,
+        grpc_service=probe.get("grpcServiceName", ""),
+        interval_seconds=spec.get("checkIntervalSec", check.interval_seconds),
+        timeout_seconds=spec.get("timeoutSec", check.timeout_seconds),
+        healthy_threshold=spec.get("healthyThreshold", check.healthy_threshold),
+        unhealthy_threshold=spec.get("unhealthyThreshold", check.unhealthy_threshold),
+    )
+
+
+def timeout_of(snapshot: Snapshot, namespace: str, group: str, kind: str, name: str) -> int:
+    """Return how many seconds a Service or an InferencePool has to answer a request."""
+    policy = policy_for(snapshot, "GCPBackendPolicy", namespace, group, kind, name)
+    spec: JsonObject = mapping(policy["spec"], "default") if policy else {}
+    return int(spec.get("timeoutSec", all_rules()["gateway.timeout.default"].value))
+
+
+def policy_statuses(
+    snapshot: Snapshot, attached: set[tuple[str, str, str, str]]
+) -> list[StatusUpdate]:
+    """Return the status of every HealthCheckPolicy and GCPBackendPolicy.
+
+    Args:
+        snapshot: the cluster's objects.
+        attached: (group, kind, namespace, name) of backends that some gateway uses.
+    """
+    updates: list[StatusUpdate] = []
+    for policy_kind in ("HealthCheckPolicy", "GCPBackendPolicy"):
+        for policy in snapshot.all(policy_kind):
+            condition = _attachment(snapshot, policy_kind, policy, attached)
+            status = {"conditions": [condition.as_json()]}
+            updates.append(StatusUpdate(policy_kind, key_of(policy), status))
+    return updates
+
+
+def _attachment(
+    snapshot: Snapshot,
+    policy_kind: str,
+    policy: JsonObject,
+    attached: set[tuple[str, str, str, str]],
+) -> Condition:
+    namespace = policy["metadata"]["namespace"]
+    group, kind, name = _target_of(policy)
+    what = f"{kind} {namespace}/{name}"
+    if (group, kind) not in _TARGET_KINDS:
+        message = f"targetRef: must be a Service or an InferencePool, got {group}/{kind}"
+        return Condition("Attached", False, "Invalid", message)
+    if snapshot.get(kind, namespace, name) is None:
+        return Condition("Attached", False, "TargetNotFound", f"{what} does not exist")
+    first = policy_for(snapshot, policy_kind, namespace, group, kind, name)
+    if first is not None and key_of(first) != key_of(policy):
+        message = f"{what} has the older {policy_kind} {first['metadata']['name']} already"
+        return Condition("Attached", False, "Conflicted", message)
+    if (group, kind, namespace, name) not in attached:
+        return Condition("Attached", False, "Pending", f"no Gateway routes to {what}")
+    ignored = [key for key in _NOT_ENFORCED if key in mapping(policy["spec"], "default")]
+    note = f"; the twin does not enforce {', '.join(ignored)}" if ignored else ""
+    return Condition("Attached", True, "Attached", f"attached to {what}{note}")

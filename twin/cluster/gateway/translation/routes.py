@@ -1,0 +1,126 @@
+"""HTTPRoutes translated: what each rule does on the listeners it is attached to."""
+
+from dataclasses import dataclass, replace
+
+from twin.cluster.gateway.translation import rules_of_routes as rules
+from twin.cluster.gateway.translation.backends import BackendIndex
+from twin.cluster.gateway.translation.conditions import Problem
+from twin.cluster.gateway.translation.model import Backend, Mirror, Route, Target
+from twin.cluster.gateway.translation.objects import JsonObject, items, key_of, mapping
+
+_ANYTHING: JsonObject = {}
+
+
+@dataclass(frozen=True)
+class RouteResult:
+    """An HTTPRoute in the gateway's terms."""
+
+    routes: tuple[Route, ...]
+    """One for each match of each rule; empty where the HTTPRoute is refused."""
+    refused: Problem | None = None
+    """Why the HTTPRoute as a whole is not accepted."""
+    unresolved: Problem | None = None
+    """The first backend reference that does not resolve."""
+
+
+def translate_route(obj: JsonObject, backends: BackendIndex) -> RouteResult:
+    """Return the routes of an HTTPRoute, and what is wrong with it."""
+    unresolved: list[Problem] = []
+    routes: list[Route] = []
+    try:
+        for number, rule in enumerate(items(obj["spec"], "rules") or [_ANYTHING]):
+            routes += _rule(obj, number, rule, backends, unresolved)
+    except Problem as problem:
+        return RouteResult((), refused=problem)
+    return RouteResult(tuple(routes), unresolved=unresolved[0] if unresolved else None)
+
+
+def _rule(
+    obj: JsonObject,
+    number: int,
+    rule: JsonObject,
+    backends: BackendIndex,
+    unresolved: list[Problem],
+) -> list[Route]:
+    namespace, name = key_of(obj)
+    where = f"spec.rules[{number}]"
+    filters: list[JsonObject] = items(rule, "filters")
+    rules.check_filters(filters, rules.RULE_FILTERS, f"{where}.filters")
+    refs: list[JsonObject] = items(rule, "backendRefs")
+    resolved = [_resolve(namespace, ref, backends, unresolved) for ref in refs]
+    request, response = rules.header_changes(filters)
+    base = Route(
+        name="",
+        match=rules.match_of({}, where),
+        targets=tuple(
+            _target(ref, backend, f"{where}.backendRefs[{position}]")
+            for position, (ref, backend) in enumerate(zip(refs, resolved, strict=True))
+        ),
+        timeout_seconds=_timeout(rule, resolved, where),
+        request_headers=request,
+        response_headers=response,
+        redirect=rules.redirect_of(filters),
+        rewrite=rules.rewrite_of(filters),
+        mirrors=_mirrors(namespace, filters, backends, unresolved),
+    )
+    matches: list[JsonObject] = items(rule, "matches") or [_ANYTHING]
+    return [
+        replace(
+            base,
+            name=f"{namespace}/{name}/{number}/{position}",
+            match=rules.match_of(item, f"{where}.matches[{position}]"),
+        )
+        for position, item in enumerate(matches)
+    ]
+
+
+def _resolve(
+    namespace: str, ref: JsonObject, backends: BackendIndex, unresolved: list[Problem]
+) -> Backend | None:
+    try:
+        return backends.resolve(namespace, ref)
+    except Problem as problem:
+        unresolved.append(problem)
+        return None
+
+
+def _target(ref: JsonObject, backend: Backend | None, where: str) -> Target:
+    filters: list[JsonObject] = items(ref, "filters")
+    rules.check_filters(filters, rules.BACKEND_FILTERS, f"{where}.filters")
+    request, response = rules.header_changes(filters)
+    return Target(backend.name if backend else None, ref.get("weight", 1), request, response)
+
+
+def _timeout(rule: JsonObject, resolved: list[Backend | None], where: str) -> float:
+    """Return how long an answer may take, in seconds.
+
+    On Google's load balancer the time-out belongs to the backend service. Envoy has one for a
+    route: where a rule splits over backends, the longest of theirs holds.
+    """
+    asked: JsonObject = mapping(rule, "timeouts")
+    known = [backend for backend in resolved if backend is not None]
+    if asked and any(backend.picker for backend in known):
+        text = (
+            f"{where}.timeouts: must be absent where a backend is an InferencePool, "
+            f"got {asked}; set timeoutSec in its GCPBackendPolicy"
+        )
+        raise Problem("UnsupportedValue", text)
+    if "request" in asked:
+        return rules.duration_seconds(asked["request"])
+    return float(max((backend.timeout_seconds for backend in known), default=30))
+
+
+def _mirrors(
+    namespace: str,
+    filters: list[JsonObject],
+    backends: BackendIndex,
+    unresolved: list[Problem],
+) -> tuple[Mirror, ...]:
+    mirrors: list[Mirror] = []
+    for item in filters:
+        if item["type"] == "RequestMirror":
+            spec: JsonObject = item["requestMirror"]
+            backend = _resolve(namespace, spec["backendRef"], backends, unresolved)
+            if backend is not None:
+                mirrors.append(Mirror(backend.name, rules.mirror_percent(spec)))
+    return tuple(mirrors)

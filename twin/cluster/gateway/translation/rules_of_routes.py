@@ -1,0 +1,171 @@
+"""Rules of HTTPRoutes read: matches, filters, and which of two routes goes first."""
+
+import re
+from typing import Any
+
+from twin.cluster.gateway.translation.conditions import Problem
+from twin.cluster.gateway.translation.model import (
+    HeaderChange,
+    Match,
+    Redirect,
+    Rewrite,
+    Route,
+    ValueMatch,
+)
+from twin.cluster.gateway.translation.objects import JsonObject, items, mapping, strings
+
+RULE_FILTERS = frozenset(
+    {
+        "RequestHeaderModifier",
+        "ResponseHeaderModifier",
+        "RequestRedirect",
+        "URLRewrite",
+        "RequestMirror",
+    }
+)
+BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier"})
+
+
+def _unsupported(where: str, wanted: str, got: Any) -> Problem:
+    return Problem("UnsupportedValue", f"{where}: must be {wanted}, got {got}")
+
+
+def _value_match(item: JsonObject, where: str, *, lower: bool) -> ValueMatch:
+    kind = item.get("type", "Exact")
+    name = item["name"].lower() if lower else item["name"]
+    if kind == "RegularExpression":
+        try:
+            re.compile(item["value"])
+        except re.error as error:
+            raise _unsupported(
+                f"{where}.value", "a regular expression", f"{item['value']!r} ({error})"
+            ) from error
+    return ValueMatch(name, item["value"], regex=kind == "RegularExpression")
+
+
+def match_of(item: JsonObject, where: str) -> Match:
+    """Return one entry of `matches`.
+
+    Raises:
+        Problem: it asks for what GKE's gateway classes do not have.
+    """
+    path: JsonObject = mapping(item, "path")
+    kind, value = path.get("type", "PathPrefix"), path.get("value", "/")
+    if kind not in {"Exact", "PathPrefix"}:
+        raise _unsupported(f"{where}.path.type", "Exact or PathPrefix", kind)
+    headers: list[JsonObject] = items(item, "headers")
+    query: list[JsonObject] = items(item, "queryParams")
+    # repeated names: only the first entry counts, as the Gateway API says
+    by_name = {h["name"].lower(): h for h in reversed(headers)}
+    return Match(
+        path=value,
+        exact=kind == "Exact",
+        method=item.get("method"),
+        headers=tuple(
+            _value_match(h, f"{where}.headers", lower=True)
+            for h in headers
+            if by_name[h["name"].lower()] is h
+        ),
+        query=tuple(_value_match(q, f"{where}.queryParams", lower=False) for q in query),
+    )
+
+
+def precedence(route: Route, created: str) -> tuple[Any, ...]:
+    """Return a sort key: the route that the Gateway API prefers comes first."""
+    match = route.match
+    namespace, name, rule, position = route.name.rsplit("/", 3)
+    return (
+        not match.exact,
+        -len(match.path),
+        match.method is None,
+        -len(match.headers),
+        -len(match.query),
+        created,
+        namespace,
+        name,
+        int(rule),
+        int(position),
+    )
+
+
+def header_change(filters: list[JsonObject], kind: str, field: str) -> HeaderChange:
+    """Return what the filters of a kind do to headers."""
+    change = HeaderChange()
+    for item in filters:
+        if item["type"] != kind:
+            continue
+        spec: JsonObject = mapping(item, field)
+        change = HeaderChange(
+            set=change.set + tuple((h["name"], h["value"]) for h in items(spec, "set")),
+            add=change.add + tuple((h["name"], h["value"]) for h in items(spec, "add")),
+            remove=change.remove + tuple(strings(spec, "remove")),
+        )
+    return change
+
+
+def header_changes(filters: list[JsonObject]) -> tuple[HeaderChange, HeaderChange]:
+    """Return what filters do to the headers of requests and of responses."""
+    return (
+        header_change(filters, "RequestHeaderModifier", "requestHeaderModifier"),
+        header_change(filters, "ResponseHeaderModifier", "responseHeaderModifier"),
+    )
+
+
+def check_filters(filters: list[JsonObject], allowed: frozenset[str], where: str) -> None:
+    """Refuse filters that GKE's gateway classes do not have.
+
+    Raises:
+        Problem: with the kinds there are.
+    """
+    for item in filters:
+        if item["type"] not in allowed:
+            raise _unsupported(f"{where}.type", " or ".join(sorted(allowed)), item["type"])
+
+
+def _path_change(spec: JsonObject) -> tuple[str | None, str | None]:
+    path: JsonObject = mapping(spec, "path")
+    return path.get("replaceFullPath"), path.get("replacePrefixMatch")
+
+
+def redirect_of(filters: list[JsonObject]) -> Redirect | None:
+    """Return the redirect among a rule's filters."""
+    for item in filters:
+        if item["type"] == "RequestRedirect":
+            spec: JsonObject = item["requestRedirect"]
+            full, prefix = _path_change(spec)
+            return Redirect(
+                status=spec.get("statusCode", 302),
+                scheme=spec.get("scheme"),
+                hostname=spec.get("hostname"),
+                port=spec.get("port"),
+                path=full,
+                prefix=prefix,
+            )
+    return None
+
+
+def rewrite_of(filters: list[JsonObject]) -> Rewrite | None:
+    """Return the rewrite among a rule's filters."""
+    for item in filters:
+        if item["type"] == "URLRewrite":
+            spec: JsonObject = item["urlRewrite"]
+            full, prefix = _path_change(spec)
+            return Rewrite(hostname=spec.get("hostname"), path=full, prefix=prefix)
+    return None
+
+
+def mirror_percent(spec: JsonObject) -> float:
+    """Return the share of requests a mirror copies, in percent."""
+    fraction: JsonObject | None = spec.get("fraction")
+    if fraction is not None:
+        return 100.0 * fraction["numerator"] / fraction.get("denominator", 100)
+    return float(spec.get("percent", 100))
+
+
+_DURATION = re.compile(r"(\d+)(h|ms|m|s)")
+_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def duration_seconds(text: str) -> float:
+    """Return a duration of the Gateway API, such as `1m30s`, in seconds."""
+    return sum(int(n) * _UNIT_SECONDS[unit] for n, unit in _DURATION.findall(text))

@@ -1,0 +1,187 @@
+"""Clusters of a twin: a control plane and the process that plays GKE."""
+
+import shutil
+import socket
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.controlplane.processes import (
+    GUARD_VARIABLE,
+    ControlPlane,
+    hold_block,
+    hold_free_block,
+)
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+
+_READY_SECONDS = 120
+_REMOVE_TRIES = 20
+
+
+@dataclass(frozen=True)
+class ClusterHandle:
+    """How to reach a running cluster."""
+
+    endpoint: str
+    """Host and port of the API server."""
+    ca_pem: str
+    """Certificate of the authority that signed the API server's."""
+    kubeconfig: Path
+    folder: Path
+
+
+def _no_progress(message: str) -> None:
+    del message
+
+
+def _hold_addresses(folder: Path) -> socket.socket:
+    """Take the cluster's range of pod addresses: the one it had, or a free one, noted in `block`.
+
+    Returns:
+        The range's guard, to be handed to the process that plays GKE.
+
+    Raises:
+        processes.ProcessError: another cluster took the range, or none is left.
+    """
+    file = folder / "block"
+    if file.exists():
+        try:
+            return hold_block(int(file.read_text()))
+        except OSError as error:
+            raise processes.ProcessError(
+                f"cluster {folder.name}: while it was down, another cluster on this machine "
+                f"took its pod addresses ({error}); stop that one, or destroy this one"
+            ) from error
+    block, guard = hold_free_block(zlib.crc32(str(folder).encode()))
+    file.write_text(str(block))
+    return guard
+
+
+def _lock(folder: Path, paths: TwinPaths) -> AbstractContextManager[None]:
+    """Keep the daemon and a repair from starting or ending the same cluster at once."""
+    return exclusive(paths.clusters / f".{folder.name}.lock")
+
+
+def _controllers_name(folder: Path) -> str:
+    return f"{folder.name}.gke"
+
+
+def _control_plane(paths: TwinPaths, folder: Path) -> ControlPlane:
+    return ControlPlane(paths, folder, int((folder / "block").read_text()))
+
+
+def handle(location: str, name: str, paths: TwinPaths) -> ClusterHandle:
+    """Return how to reach a cluster that was created."""
+    folder = paths.cluster(location, name)
+    plane = _control_plane(paths, folder)
+    return ClusterHandle(
+        endpoint=plane.server.removeprefix("https://"),
+        ca_pem=(paths.pki / "ca.crt").read_text(),
+        kubeconfig=plane.kubeconfig,
+        folder=folder,
+    )
+
+
+def create(
+    spec: ClusterSpec, paths: TwinPaths, progress: Callable[[str], None] = _no_progress
+) -> ClusterHandle:
+    """Start a cluster and wait until GKE's own objects are in it.
+
+    Raises:
+        processes.ProcessError: a process did not come up.
+        twin.toolchain.ToolError: a tool is not built.
+    """
+    folder = paths.cluster(spec.location, spec.name)
+    spec.save(folder)
+    return ensure_running(folder, paths, progress)
+
+
+def ensure_running(
+    folder: Path, paths: TwinPaths, progress: Callable[[str], None] = _no_progress
+) -> ClusterHandle:
+    """Start whatever of a cluster does not run, with the data it had, and wait until it is ready.
+
+    Raises:
+        processes.ProcessError: a process did not come up.
+    """
+    spec = ClusterSpec.load(folder)
+    with _lock(folder, paths):
+        if processes.pid_of(paths, _controllers_name(folder)) is None:
+            with _hold_addresses(folder) as guard:
+                _start_plane(folder, paths, progress)
+                _start_controllers(folder, paths, guard, progress)
+        else:
+            _start_plane(folder, paths, progress)
+    return handle(spec.location, spec.name, paths)
+
+
+def _start_plane(folder: Path, paths: TwinPaths, progress: Callable[[str], None]) -> None:
+    progress("starting the control plane")
+    _control_plane(paths, folder).start()
+
+
+def _start_controllers(
+    folder: Path, paths: TwinPaths, guard: socket.socket, progress: Callable[[str], None]
+) -> None:
+    progress("installing what GKE installs")
+    name, ready_file = _controllers_name(folder), folder / "ready.json"
+    ready_file.unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "twin.cluster", str(folder)]
+    environment = {
+        "GKE_INFERENCE_TWIN_DIR": str(paths.root),
+        GUARD_VARIABLE: str(guard.fileno()),
+    }
+    process = processes.start(paths, name, argv, environment, pass_fds=(guard.fileno(),))
+    processes.wait_ready(paths, name, process, ready_file.exists, timeout=_READY_SECONDS)
+
+
+def is_running(folder: Path, paths: TwinPaths) -> bool:
+    """Say whether every process of a cluster runs."""
+    names = [_controllers_name(folder)]
+    if (folder / "block").exists():
+        names += _control_plane(paths, folder).process_names()
+    return all(processes.pid_of(paths, name) is not None for name in names)
+
+
+def stop(folder: Path, paths: TwinPaths) -> None:
+    """End a cluster's processes and those of its pods and gateways; its data stays."""
+    from twin.cluster import agent, gateway  # noqa: PLC0415 - heavy, and needed only here
+    from twin.cluster.monitoring import server  # noqa: PLC0415 - the same
+
+    processes.stop(paths, _controllers_name(folder))
+    processes.stop(paths, server.process_name(folder))
+    agent.stop_all(folder)
+    gateway.stop_all(folder)
+    if (folder / "block").exists():
+        _control_plane(paths, folder).stop()
+
+
+def delete(location: str, name: str, paths: TwinPaths) -> None:
+    """End a cluster and remove its folder; a cluster that is not there is no error.
+
+    Raises:
+        processes.ProcessError: the folder cannot be removed.
+    """
+    folder = paths.cluster(location, name)
+    with _lock(folder, paths):
+        if not folder.exists():
+            return
+        stop(folder, paths)
+        for _ in range(_REMOVE_TRIES):  # a log line written late must not keep the folder
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                return
+            time.sleep(0.1)
+    raise processes.ProcessError(f"cluster {folder.name}: {folder} cannot be removed")
+
+
+def folders(paths: TwinPaths) -> list[Path]:
+    """Return the folders of the clusters that were created and not deleted."""
+    return sorted(file.parent for file in paths.clusters.glob("*/spec.json"))

@@ -1,0 +1,1 @@
+"""The metrics APIs that autoscalers ask."""

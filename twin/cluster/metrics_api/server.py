@@ -1,0 +1,178 @@
+"""custom.metrics.k8s.io and external.metrics.k8s.io, answered out of the cluster's Prometheus.
+
+This is what Google's adapter does with Cloud Monitoring: `metrics_query.py` has its questions. The
+autoscaler sees a sample when it would have reached Cloud Monitoring (rule `metrics.ingestion`), and
+what no pod has told for a while has no value (rule `metrics.window`).
+"""
+
+import math
+import re
+import threading
+import time
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from twin.cluster.base.api_extension import ApiExtension, ApiGroup
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.reports import timestamp
+from twin.cluster.metrics_api.query import (
+    BadRequest,
+    Windows,
+    expression,
+    labels_of,
+    milli,
+    names_matcher,
+    selection,
+)
+from twin.cluster.monitoring import promql
+from twin.cluster.monitoring.server import address_of
+from twin.wire.kube import JsonObject, KubeError
+
+_CUSTOM = ApiGroup("custom.metrics.k8s.io", "v1beta2", "pods/*", "MetricValueList")
+_EXTERNAL = ApiGroup(
+    "external.metrics.k8s.io", "v1beta1", "externalmetrics", "ExternalMetricValueList"
+)
+_CUSTOM_PATH = re.compile(
+    rf"^/apis/{_CUSTOM.group_version}/namespaces/(?P<ns>[^/]+)/pods/(?P<pod>[^/]+)/(?P<metric>[^/]+)$"
+)
+_EXTERNAL_PATH = re.compile(
+    rf"^/apis/{_EXTERNAL.group_version}/namespaces/(?P<ns>[^/]+)/(?P<metric>[^/]+)$"
+)
+_SCRAPES = 4  # a rate needs two samples, and one may come late
+_FILTER_MOST = 100  # pods Cloud Monitoring's one_of() takes; for more the adapter filters no pods
+_EXTERNAL_PREFIXES = ("metric.labels", "resource.labels")
+
+
+class Reader:
+    """Reads the newest values of metrics, as old as the adapter would see them."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        rules = ctx.rules
+        shortest = float(rules.value("monitoring.interval.shortest"))
+        self._ctx = ctx
+        self._delay = rules.scaled("metrics.ingestion")
+        self._windows = Windows(
+            request=max(rules.scaled("metrics.window"), _SCRAPES * shortest),
+            alignment=max(rules.scaled("metrics.alignment"), _SCRAPES * shortest),
+        )
+
+    def samples(self, metric: str, matchers: tuple[str, ...], reducer: str) -> list[promql.Sample]:
+        """Return the series of a metric; none while Prometheus does not answer.
+
+        Raises:
+            BadRequest: the adapter refuses such a metric.
+        """
+        asked = expression(metric, matchers, self._windows)
+        address = address_of(self._ctx.dir)
+        if asked is None or address is None:
+            return []
+        try:
+            found = promql.query(address, reducer.format(asked), time.time() - self._delay)
+        except promql.QueryError:
+            return []
+        return [sample for sample in found if math.isfinite(sample.value)]
+
+
+class _Api:
+    """One API group of one cluster, served until it is told to stop."""
+
+    def __init__(
+        self, ctx: ClusterContext, group: ApiGroup, answer: Callable[..., JsonObject | None]
+    ) -> None:
+        self._server = ApiExtension(ctx, group, answer)
+
+    def run(self, stop: threading.Event) -> None:
+        """Serve until `stop` is set."""
+        self._server.run(stop)
+
+
+class CustomMetrics(_Api):
+    """Values of pods: the API of an autoscaler's metrics of type `Pods`."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        super().__init__(ctx, _CUSTOM, self._answer)
+        self._kube = ctx.kube
+        self._reader = Reader(ctx)
+
+    def _answer(self, path: str, query: dict[str, str]) -> JsonObject | None:
+        match = _CUSTOM_PATH.match(path)
+        if match is None:
+            return None
+        metric, namespace = unquote(match["metric"]), match["ns"]
+        wanted = selection(query.get("metricLabelSelector", ""), ("metric.labels",))
+        names = self._pods(namespace, unquote(match["pod"]), query.get("labelSelector"))
+        values: dict[str, float] = {}
+        if names:
+            matchers = (names_matcher("namespace", [namespace]),)
+            if len(names) <= _FILTER_MOST:
+                matchers += (names_matcher("pod", names),)
+            for sample in self._reader.samples(metric, matchers + wanted.matchers, wanted.reducer):
+                pod = sample.labels.get("pod", "")
+                values[pod] = values.get(pod, 0.0) + sample.value
+        return _custom_list(namespace, metric, {n: values[n] for n in names if n in values})
+
+    def _pods(self, namespace: str, name: str, selector: str | None) -> list[str]:
+        if name != "*":
+            return [name]
+        try:
+            found = self._kube.list(f"/api/v1/namespaces/{namespace}/pods", selector or None)
+        except KubeError:
+            return []
+        return sorted(pod["metadata"]["name"] for pod in found)
+
+
+class ExternalMetrics(_Api):
+    """Values of any series: the API of an autoscaler's metrics of type `External`."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        super().__init__(ctx, _EXTERNAL, self._answer)
+        self._reader = Reader(ctx)
+
+    def _answer(self, path: str, query: dict[str, str]) -> JsonObject | None:
+        match = _EXTERNAL_PATH.match(path)
+        if match is None:
+            return None
+        metric = unquote(match["metric"])
+        wanted = selection(query.get("labelSelector", ""), _EXTERNAL_PREFIXES)
+        found = self._reader.samples(metric, wanted.matchers, wanted.reducer)
+        return _external_list(metric, found)
+
+
+def _custom_list(namespace: str, metric: str, values: dict[str, float]) -> JsonObject:
+    now = timestamp()
+    described = {"kind": "Pod", "namespace": namespace, "apiVersion": "/v1"}
+    items = [
+        {
+            "describedObject": {**described, "name": pod},
+            "metric": {"name": metric},
+            "timestamp": now,
+            "value": milli(value),
+        }
+        for pod, value in values.items()
+    ]
+    return _list(_CUSTOM, items)
+
+
+def _external_list(metric: str, found: list[promql.Sample]) -> JsonObject:
+    items = [
+        {
+            "metricName": metric,
+            "metricLabels": labels_of(sample.labels),
+            "timestamp": timestamp(sample.time),
+            "value": milli(sample.value),
+        }
+        for sample in found
+    ]
+    return _list(_EXTERNAL, items)
+
+
+def _list(group: ApiGroup, items: list[JsonObject]) -> JsonObject:
+    return {
+        "kind": group.kind,
+        "apiVersion": group.group_version,
+        "metadata": {},
+        "items": items,
+    }
+
+
+__all__ = ["BadRequest", "CustomMetrics", "ExternalMetrics"]

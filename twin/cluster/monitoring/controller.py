@@ -1,0 +1,225 @@
+"""Keeps one cluster's Prometheus as the cluster's monitoring objects say.
+
+It plays Managed Prometheus' operator and collector: PodMonitoring and ClusterPodMonitoring become
+scrape jobs, Rules, ClusterRules and GlobalRules become rule files. Pods are found here and handed
+over in files, as their ports may be elsewhere (`agent/podports.py`).
+"""
+
+import json
+import logging
+import threading
+from pathlib import Path
+
+import yaml
+
+from twin.cluster.base import podports
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.informer import Informer
+from twin.cluster.base.reports import timestamp
+from twin.cluster.monitoring import (
+    alert_policies,
+    exporter,
+    rule_files,
+    scrape,
+    system_jobs,
+    targets,
+)
+from twin.cluster.monitoring.durations import Clock
+from twin.cluster.monitoring.gateways import admin_addresses
+from twin.cluster.monitoring.promql import QueryError
+from twin.cluster.monitoring.scrape import ConfigError
+from twin.cluster.monitoring.server import PrometheusServer
+from twin.cluster.monitoring.status import status_of
+from twin.wire.kube import JsonObject, KubeError
+
+_LOG = logging.getLogger(__name__)
+_API = "/apis/monitoring.googleapis.com/v1"
+_SCRAPED = ("podmonitorings", "clusterpodmonitorings")
+_RULES = ("rules", "clusterrules", "globalrules")
+_GATEWAYS = "/apis/gateway.networking.k8s.io/v1/gateways"
+_LOOK_SECONDS = 2.0  # Envoy and moved ports come and go without an object that changes
+_GATHER_SECONDS = 0.05
+
+
+class Monitoring:
+    """Prometheus of one cluster, from its start to the end of this process; it goes on after."""
+
+    def __init__(self, ctx: ClusterContext) -> None:
+        self._ctx = ctx
+        self._wake = threading.Event()
+        shortest = float(ctx.rules.value("monitoring.interval.shortest"))
+        self._clock = Clock(ctx.rules.speed, shortest)
+        self._server = PrometheusServer(ctx)
+        self._pods = Informer(ctx.watches, "/api/v1/pods", self._wake)
+        self._scraped = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
+        self._rules = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _RULES]
+        self._gateways = Informer(ctx.watches, _GATEWAYS, self._wake)
+        self._scoped: dict[tuple[str, int], list[JsonObject] | ConfigError] = {}
+        spec = ctx.spec
+        self._labels = {
+            "cluster": spec.name,
+            "location": spec.location,
+            "project_id": spec.project,
+        }
+
+    def run(self, stop: threading.Event) -> None:
+        """Start Prometheus and keep it as the cluster's objects say until `stop` is set."""
+        own_stop = threading.Event()  # a controller that is started again has new informers
+        page = exporter.KubeStateExporter(self._ctx, self._pods)
+        try:
+            watched = (self._pods, self._gateways, *self._scraped, *self._rules)
+            for informer in watched:
+                informer.start(own_stop)
+            page.start(own_stop)
+            while not stop.is_set() and not all(one.synced.is_set() for one in watched):
+                stop.wait(_GATHER_SECONDS)  # half a view would end what is scraped
+            while not stop.is_set():
+                self._reconcile(page.address)
+                self._wake.wait(_LOOK_SECONDS)
+                stop.wait(_GATHER_SECONDS)
+                self._wake.clear()
+        finally:
+            own_stop.set()
+            page.close()
+
+    def _reconcile(self, exporter_address: str) -> None:
+        problems: list[tuple[JsonObject, str | None]] = []
+        folder = str(self._server.folder / "targets")
+        cluster = self._labels
+        jobs = [
+            system_jobs.kube_state_job(exporter_address, exporter.PATH, self._clock, cluster),
+            system_jobs.load_balancer_job(folder, self._clock),
+            system_jobs.extra_job(folder, self._clock),
+        ]
+        wanted: dict[str, str] = {
+            f"targets/{system_jobs.LOAD_BALANCER_FILE}": json.dumps(
+                system_jobs.load_balancer_targets(
+                    admin_addresses(self._ctx.dir, self._gateways.items()), cluster
+                )
+            ),
+            f"rules/{alert_policies.FILE}": yaml.safe_dump(
+                alert_policies.rule_file(self._ctx.paths, self._ctx.spec.project, self._clock)
+            ),
+            "rules/gke-system.yaml": yaml.safe_dump(system_jobs.system_rules(self._clock)),
+        }
+        pods = self._pods.items()
+        for monitoring in _sorted(self._scraped):
+            problem: str | None = None
+            try:
+                made = scrape.scrape_configs(monitoring, self._clock, folder)
+                wanted |= self._targets(monitoring, list(made), pods)
+                jobs += made.values()
+            except ConfigError as error:
+                problem = str(error)
+            problems.append((monitoring, problem))
+        files, about_rules = self._rule_files()
+        wanted |= files
+        wanted["prometheus.yml"] = self._config(jobs)
+        changed = self._write(wanted)
+        started = self._server.ensure()
+        if not started and any(not name.startswith("targets/") for name in changed):
+            self._reload()
+        for item, problem in (*problems, *about_rules):
+            self._report(item, problem)
+
+    def _targets(
+        self, monitoring: JsonObject, files: list[str], pods: list[JsonObject]
+    ) -> dict[str, str]:
+        meant = targets.selected_pods(monitoring, pods)
+        endpoints: list[JsonObject] = monitoring["spec"]["endpoints"]
+        return {
+            f"targets/{file}": json.dumps(
+                targets.targets_of(monitoring, endpoint, meant, self._resolve, self._labels),
+                indent=1,
+            )
+            for file, endpoint in zip(files, endpoints, strict=True)
+        }
+
+    def _resolve(self, pod: JsonObject, port: int) -> tuple[str, int]:
+        return podports.resolve(self._ctx.dir, pod, port)
+
+    def _rule_files(self) -> tuple[dict[str, str], list[tuple[JsonObject, str | None]]]:
+        found = _sorted(self._rules)
+        keys = [(item["metadata"]["uid"], item["metadata"].get("generation", 0)) for item in found]
+        new = [item for item, key in zip(found, keys, strict=True) if key not in self._scoped]
+        fresh = rule_files.scoped_rules(new, self._labels, self._ctx.tool("rulescope"))
+        answers = iter(fresh)
+        self._scoped = {
+            key: self._scoped[key] if key in self._scoped else next(answers) for key in keys
+        }
+        files: dict[str, str] = {}
+        problems: list[tuple[JsonObject, str | None]] = []
+        for item, key in zip(found, keys, strict=True):
+            scoped = self._scoped[key]
+            try:
+                if isinstance(scoped, ConfigError):
+                    raise scoped
+                made = rule_files.rule_groups(item, scoped, self._clock)
+            except ConfigError as error:
+                problems.append((item, str(error)))
+                continue
+            metadata = item["metadata"]
+            name = f"{item['kind']}--{metadata.get('namespace', '')}--{metadata['name']}.yaml"
+            files[f"rules/{name}"] = yaml.safe_dump(made, sort_keys=False)
+            problems.append((item, None))
+        return files, problems
+
+    def _config(self, jobs: list[JsonObject]) -> str:
+        config = {
+            "global": {
+                "scrape_interval": self._clock.interval("1m"),
+                "evaluation_interval": self._clock.interval("1m"),
+            },
+            "rule_files": [f"{self._server.folder}/rules/*.yaml"],
+            "scrape_configs": jobs,
+        }
+        return yaml.safe_dump(config, sort_keys=False)
+
+    def _write(self, wanted: dict[str, str]) -> set[str]:
+        """Write the files that differ, remove rules and targets nobody wants, name what changed."""
+        folder = self._server.folder
+        changed = {name for name, text in wanted.items() if _put(folder / name, text)}
+        for sub in ("rules", "targets"):
+            for file in (folder / sub).iterdir():
+                name = f"{sub}/{file.name}"
+                if name not in wanted and not file.match(system_jobs.EXTRA_FILES):
+                    file.unlink()
+                    changed.add(name)
+        return changed
+
+    def _reload(self) -> None:
+        try:
+            self._server.reload()
+        except QueryError as error:
+            _LOG.warning("Prometheus keeps what it had: %s", error)
+
+    def _report(self, item: JsonObject, problem: str | None) -> None:
+        status = status_of(item, problem, timestamp())
+        if status is None:
+            return
+        try:
+            path = self._ctx.kube.path_of(item) + "/status"
+            self._ctx.kube.patch(path, {"status": status})
+        except KubeError as error:
+            if error.status != 404:
+                _LOG.warning("status of %s: %s", item["metadata"]["name"], error.message)
+
+
+def _sorted(informers: list[Informer]) -> list[JsonObject]:
+    found = [item for informer in informers for item in informer.items()]
+    return sorted(
+        found, key=lambda i: (i["kind"], i["metadata"].get("namespace", ""), i["metadata"]["name"])
+    )
+
+
+def _put(file: Path, text: str) -> bool:
+    """Replace a file in one step where its content differs; say whether it did."""
+    try:
+        if file.read_text() == text:
+            return False
+    except FileNotFoundError:
+        pass
+    partial = file.with_name(f".{file.name}.tmp")
+    partial.write_text(text)
+    partial.replace(file)
+    return True

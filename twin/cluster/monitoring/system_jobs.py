@@ -1,0 +1,170 @@
+"""What GKE itself sends to Cloud Monitoring, as jobs of the twin's Prometheus. Pure.
+
+- kube-state series, from the twin's exporter;
+- the load balancer's, from Envoy's statistics, under the names that Cloud Monitoring's metrics have
+  in PromQL (docs.cloud.google.com/load-balancing/docs/https/https-logging-monitoring);
+- the accelerators' duty cycle, from what the engines tell.
+"""
+
+from collections.abc import Mapping
+
+from twin.cluster.monitoring.durations import Clock
+from twin.wire.kube import JsonObject
+
+KUBE_STATE_JOB = "kube-state-metrics"
+LOAD_BALANCER_JOB = "load-balancer"
+LOAD_BALANCER_FILE = "load-balancer.json"
+EXTRA_FILES = "extra-*.json"
+"""Targets that other parts of the twin add: files in the folder of targets, with a label `job`."""
+_KUBE_STATE_INTERVAL = "30s"
+_LOAD_BALANCER_INTERVAL = "1m"
+_EXTRA_INTERVAL = "15s"
+_PREFIXES = {
+    "gke-l7-rilb": "https_internal",
+    "gke-l7-cross-regional-internal-managed-mc": "https_internal",
+    "gke-l7-regional-external-managed": "https_external_regional",
+}
+_OF_ENVOY = {
+    "envoy_http_downstream_rq_xx": "request_count",
+    "envoy_http_downstream_rq_time": "total_latencies",
+    "envoy_cluster_upstream_rq_xx": "backend_request_count",
+    "envoy_cluster_upstream_rq_time": "backend_latencies",
+    "envoy_http_downstream_cx_rx_bytes_total": "request_bytes_count",
+    "envoy_http_downstream_cx_tx_bytes_total": "response_bytes_count",
+}
+_CALL_OUTS = "(picker|extension)/.*"  # pickers and routers are asked by it, and are no backends
+_PARTS = "(|_bucket|_count|_sum)"
+
+
+def metric_prefix(gateway_class: str) -> str:
+    """Return what the names of a load balancer's metrics begin with in PromQL."""
+    return f"loadbalancing_googleapis_com:{_PREFIXES.get(gateway_class, 'https')}_"
+
+
+def kube_state_job(address: str, path: str, clock: Clock, cluster: dict[str, str]) -> JsonObject:
+    """Return the job of the kube-state series; their own labels win, as on GKE."""
+    labels = {**cluster, "instance": "kube-state-metrics-0:k8s-objects"}
+    return {
+        "job_name": KUBE_STATE_JOB,
+        "honor_labels": True,
+        "metrics_path": path,
+        "scrape_interval": clock.interval(_KUBE_STATE_INTERVAL),
+        "scrape_timeout": clock.interval(_KUBE_STATE_INTERVAL),
+        "static_configs": [{"targets": [address], "labels": labels}],
+    }
+
+
+def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
+    """Return the job that reads every gateway's Envoy and gives its series Google's names.
+
+    Latencies are in milliseconds there and here; `response_code_class` is 200, 300 and so on.
+    """
+    interval = clock.interval(_LOAD_BALANCER_INTERVAL)
+    return {
+        "job_name": LOAD_BALANCER_JOB,
+        "metrics_path": "/stats/prometheus",
+        "params": {"usedonly": [""]},
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "file_sd_configs": [{"files": [f"{folder}/{LOAD_BALANCER_FILE}"]}],
+        "metric_relabel_configs": _googles_names(),
+    }
+
+
+def _googles_names() -> list[JsonObject]:
+    """Keep what Google's load balancers export, under their names and labels."""
+    rename = [
+        {
+            "source_labels": ["__name__", "metric_prefix"],
+            "separator": ";",
+            "regex": f"{theirs}{_PARTS};(.*)",
+            "replacement": f"${{2}}{ours}${{1}}",
+            "target_label": "__name__",
+        }
+        for theirs, ours in _OF_ENVOY.items()
+    ]
+    return [
+        {
+            "source_labels": ["__name__"],
+            "regex": f"({'|'.join(_OF_ENVOY)}){_PARTS}",
+            "action": "keep",
+        },
+        {
+            "source_labels": ["envoy_http_conn_manager_prefix"],
+            "regex": "admin",
+            "action": "drop",
+        },
+        {
+            "source_labels": ["envoy_cluster_name"],
+            "regex": _CALL_OUTS,
+            "action": "drop",
+        },
+        *rename,
+        {
+            "source_labels": ["envoy_response_code_class"],
+            "regex": "(.+)",
+            "replacement": "${1}00",
+            "target_label": "response_code_class",
+        },
+        {
+            "source_labels": ["envoy_cluster_name"],
+            "regex": "(.+)",
+            "target_label": "backend_name",
+        },
+        {"regex": "metric_prefix|envoy_.*", "action": "labeldrop"},
+    ]
+
+
+def load_balancer_targets(
+    gateways: Mapping[tuple[str, str], tuple[str, str]], cluster: dict[str, str]
+) -> list[JsonObject]:
+    """Return the targets of gateways: (namespace, name) to (gateway class, Envoy's admin address).
+
+    The load balancer of a Gateway is named after it, with its namespace before.
+    """
+    return [
+        {
+            "targets": [address],
+            "labels": {
+                **cluster,
+                "forwarding_rule_name": f"{namespace}-{name}",
+                "metric_prefix": metric_prefix(gateway_class),
+                "url_map_name": f"{namespace}-{name}",
+            },
+        }
+        for (namespace, name), (gateway_class, address) in sorted(gateways.items())
+    ]
+
+
+def extra_job(folder: str, clock: Clock) -> JsonObject:
+    """Return the job of what other parts of the twin add."""
+    interval = clock.interval(_EXTRA_INTERVAL)
+    return {
+        "job_name": "extra",
+        "honor_labels": True,
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "file_sd_configs": [{"files": [f"{folder}/{EXTRA_FILES}"]}],
+    }
+
+
+def system_rules(clock: Clock) -> dict[str, list[JsonObject]]:
+    """Return the rule file of the series that GKE has without a scrape.
+
+    An accelerator is busy in every moment in which its engine has a request: the duty cycle says
+    that, and no more, which is why nothing scales on it.
+    """
+    busy = "(vllm:num_requests_running > bool 0)"
+    expression = f"100 * avg by (project_id, location, cluster, namespace, pod) {busy}"
+    for ours, theirs in (
+        ("pod", "pod_name"),
+        ("namespace", "namespace_name"),
+        ("cluster", "cluster_name"),
+    ):
+        expression = f'label_replace({expression}, "{theirs}", "$1", "{ours}", "(.+)")'
+    rule = {
+        "record": "kubernetes_io:container_accelerator_duty_cycle",
+        "expr": expression,
+        "labels": {"monitored_resource": "k8s_container"},
+    }
+    return {"groups": [{"name": "gke-system", "interval": clock.interval("1m"), "rules": [rule]}]}

@@ -1,0 +1,262 @@
+"""Node objects as GKE registers them: labels, taints, capacity, reserved resources.
+
+Sources: rules `node.reserved`, `node.max-pods`; docs.cloud.google.com/kubernetes-engine/docs pages
+on node sizes, TPUs, GPUs, spot VMs and flex-start.
+"""
+
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from twin.wire.kube import JsonObject
+from twin.world.machines import Machine, single_host_topology
+
+Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
+
+CLASS_LABEL = "cloud.google.com/compute-class"
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+TERMINATION_TAINT = "cloud.google.com/impending-node-termination"
+STREAMING_LABEL = "cloud.google.com/gke-image-streaming"
+RUNG_ANNOTATION = "gke-inference.dev/rung"
+GROUP_ANNOTATION = "gke-inference.dev/group"
+_EVICTION_MIB = 100
+_MEMORY_TIERS_GIB = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (float("inf"), 0.02))
+_CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (float("inf"), 0.0025))
+_SHARED_CORE_RESERVED_M = 1060
+_SSD_GIB = 375
+
+
+@dataclass(frozen=True)
+class NodeShape:
+    """Everything about a node but its name and place."""
+
+    machine: Machine
+    pool: str
+    provisioning: Provisioning = "on-demand"
+    compute_class: str | None = None
+    topology: str | None = None
+    reservation: str | None = None
+    boot_disk_type: str = "pd-balanced"
+    boot_disk_gib: int = 100
+    image_type: str = "cos_containerd"
+    labels: dict[str, str] = field(default_factory=dict[str, str])
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """(key, value, effect), as Kubernetes spells effects."""
+    max_pods: int = 110
+    driver_version: str = "default"
+    gpu_partition: str | None = None
+    gpu_shared_clients: int = 1
+    spot_taint: bool = False
+    """Compute classes taint their spot nodes; a hand-made spot pool has only the label."""
+    auto_created: bool = False
+    image_streaming: bool = False
+
+    def in_pool(self, pool: str) -> "NodeShape":
+        """Return the same shape in another pool."""
+        return replace(self, pool=pool)
+
+
+def reserved_memory_mib(memory_gib: float) -> int:
+    """Return what GKE keeps of a machine's memory, without the eviction threshold."""
+    if memory_gib < 1:
+        return 255
+    left, kept = memory_gib, 0.0
+    for size, share in _MEMORY_TIERS_GIB:
+        part = min(left, size)
+        kept += part * share
+        left -= part
+        if left <= 0:
+            break
+    return round(kept * 1024)
+
+
+def reserved_cpu_millicores(machine: Machine) -> int:
+    """Return what GKE keeps of a machine's vCPUs for the system."""
+    if machine.name in {"e2-micro", "e2-small", "e2-medium"}:
+        return _SHARED_CORE_RESERVED_M
+    left, kept = float(machine.vcpus), 0.0
+    for size, share in _CPU_TIERS:
+        part = min(left, size)
+        kept += part * share
+        left -= part
+        if left <= 0:
+            break
+    return round(kept * 1000)
+
+
+def reserved_disk_gib(disk_gib: float) -> float:
+    """Return what GKE keeps of a boot disk: eviction threshold (10 %) and system reservation."""
+    system = min(0.5 * disk_gib, 6 + 0.35 * disk_gib, 100.0)
+    return 0.1 * disk_gib + system
+
+
+def allocatable(shape: NodeShape) -> dict[str, str]:
+    """Return a node's allocatable resources as Kubernetes quantities."""
+    machine = shape.machine
+    memory = machine.memory_gib * 1024 - reserved_memory_mib(machine.memory_gib) - _EVICTION_MIB
+    cpu = machine.vcpus * 1000 - reserved_cpu_millicores(machine)
+    if machine.local_ssds:
+        disk = machine.local_ssds * _SSD_GIB * 0.9
+    else:
+        disk = shape.boot_disk_gib - reserved_disk_gib(shape.boot_disk_gib)
+    return {
+        "cpu": f"{cpu}m",
+        "memory": f"{int(memory)}Mi",
+        "ephemeral-storage": f"{int(disk * 1024)}Mi",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "pods": str(shape.max_pods),
+        **_devices(shape),
+    }
+
+
+def capacity(shape: NodeShape) -> dict[str, str]:
+    """Return a node's capacity as Kubernetes quantities."""
+    machine = shape.machine
+    disk = machine.local_ssds * _SSD_GIB if machine.local_ssds else shape.boot_disk_gib
+    return {
+        "cpu": str(machine.vcpus),
+        "memory": f"{int(machine.memory_gib * 1024)}Mi",
+        "ephemeral-storage": f"{int(disk * 1024)}Mi",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "0",
+        "pods": str(shape.max_pods),
+        **_devices(shape),
+    }
+
+
+def _devices(shape: NodeShape) -> dict[str, str]:
+    details = shape.machine.details
+    if details is None:
+        return {}
+    count = shape.machine.chips
+    if details.kind == "gpu":
+        count *= shape.gpu_shared_clients
+    return {details.resource: str(count)}
+
+
+def labels(shape: NodeShape, zone: str) -> dict[str, str]:
+    """Return the labels GKE puts on such a node, the pool's own included."""
+    machine, region = shape.machine, zone.rpartition("-")[0]
+    arm = machine.family in {"t2a", "c4a", "n4a"}
+    spot = shape.provisioning == "spot"
+    found = {
+        "beta.kubernetes.io/arch": "arm64" if arm else "amd64",
+        "beta.kubernetes.io/instance-type": machine.name,
+        "beta.kubernetes.io/os": "linux",
+        "cloud.google.com/gke-boot-disk": shape.boot_disk_type,
+        "cloud.google.com/gke-container-runtime": "containerd",
+        "cloud.google.com/gke-cpu-scaling-level": str(machine.vcpus),
+        "cloud.google.com/gke-logging-variant": "DEFAULT",
+        "cloud.google.com/gke-max-pods-per-node": str(shape.max_pods),
+        "cloud.google.com/gke-memory-gb-scaling-level": str(int(machine.memory_gib)),
+        POOL_LABEL: shape.pool,
+        "cloud.google.com/gke-os-distribution": shape.image_type.lower().split("_")[0],
+        "cloud.google.com/gke-provisioning": "spot" if spot else "standard",
+        "cloud.google.com/gke-stack-type": "IPV4",
+        "cloud.google.com/machine-family": machine.family,
+        "failure-domain.beta.kubernetes.io/region": region,
+        "failure-domain.beta.kubernetes.io/zone": zone,
+        "kubernetes.io/arch": "arm64" if arm else "amd64",
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": machine.name,
+        "topology.gke.io/zone": zone,
+        "topology.kubernetes.io/region": region,
+        "topology.kubernetes.io/zone": zone,
+    }
+    if spot:
+        found["cloud.google.com/gke-spot"] = "true"
+    if shape.provisioning == "flex-start":
+        found["cloud.google.com/gke-flex-start"] = "true"
+    if shape.reservation is not None:
+        found["cloud.google.com/reservation-name"] = shape.reservation
+        found["cloud.google.com/reservation-affinity"] = "specific"
+    if shape.compute_class is not None:
+        found[CLASS_LABEL] = shape.compute_class
+    if shape.auto_created:
+        found["cloud.google.com/gke-nodepool-autoprovisioned"] = "true"
+    if shape.image_streaming:
+        found[STREAMING_LABEL] = "true"
+    if machine.local_ssds:
+        found["cloud.google.com/gke-ephemeral-storage-local-ssd"] = "true"
+    return found | _accelerator_labels(shape) | shape.labels
+
+
+def _accelerator_labels(shape: NodeShape) -> dict[str, str]:
+    details = shape.machine.details
+    if details is None:
+        return {}
+    count = str(shape.machine.chips)
+    if details.kind == "tpu":
+        topology = shape.topology or single_host_topology(shape.machine) or ""
+        return {
+            "cloud.google.com/gke-tpu-accelerator": details.gke_type,
+            "cloud.google.com/gke-tpu-topology": topology,
+            "cloud.google.com/gke-accelerator-count": count,
+        }
+    found = {
+        "cloud.google.com/gke-accelerator": details.gke_type,
+        "cloud.google.com/gke-accelerator-count": count,
+        "cloud.google.com/gke-gpu-driver-version": shape.driver_version,
+        "cloud.google.com/gke-gpu": "true",
+    }
+    if shape.gpu_partition is not None:
+        found["cloud.google.com/gke-gpu-partition-size"] = shape.gpu_partition
+    return found
+
+
+def taints(shape: NodeShape) -> list[dict[str, str]]:
+    """Return the taints of such a node: GKE's own, then the pool's."""
+    found: list[dict[str, str]] = []
+
+    def add(key: str, value: str, effect: str = "NoSchedule") -> None:
+        entry = {"key": key, "value": value, "effect": effect}
+        if entry not in found:
+            found.append(entry)
+
+    details = shape.machine.details
+    if details is not None:
+        add(details.resource, "present")
+    if shape.compute_class is not None:
+        add(CLASS_LABEL, shape.compute_class)
+    if shape.provisioning == "spot" and shape.spot_taint:
+        add("cloud.google.com/gke-spot", "true")
+    for key, value, effect in shape.taints:
+        add(key, value, effect)
+    return found
+
+
+def node_name(cluster: str, pool: str, unique: str) -> str:
+    """Return a node's name in GKE's style, at most 63 characters."""
+    checksum = zlib.crc32(f"{cluster}/{pool}".encode()) & 0xFFFFFFFF
+    return f"gke-{cluster[:16]}-{pool[:24]}-{checksum:08x}-{unique}"
+
+
+def build(
+    shape: NodeShape,
+    *,
+    name: str,
+    zone: str,
+    project: str,
+    annotations: dict[str, str] | None = None,
+) -> JsonObject:
+    """Return the Node object that KWOK then keeps alive."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {
+                "kwok.x-k8s.io/node": "fake",
+                "node.alpha.kubernetes.io/ttl": "0",
+                "container.googleapis.com/instance_id": str(zlib.crc32(name.encode())),
+                **(annotations or {}),
+            },
+            "labels": {"kubernetes.io/hostname": name, **labels(shape, zone)},
+        },
+        "spec": {
+            "providerID": f"gce://{project}/{zone}/{name}",
+            "taints": taints(shape),
+        },
+        "status": {"capacity": capacity(shape), "allocatable": allocatable(shape)},
+    }

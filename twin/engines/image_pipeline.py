@@ -1,0 +1,61 @@
+"""Where the real image pipeline's packages are, and how they get there."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from twin.host.paths import REPOSITORY
+from twin.host.python_environments import PythonEnvironment, compile_bytecode
+from twin.toolchain import ToolError
+
+DIFFUSION = PythonEnvironment(
+    word="diffusion",
+    title="the real image pipeline",
+    package="diffusion",
+    version="0.42.1",
+    lock=REPOSITORY / "workloads" / "diffusion" / "requirements.lock",
+    disk_gib=16,
+    fetching="diffusers 0.42.1, PyTorch and JAX: 7 GiB, a few minutes",
+    finish=lambda folder: compile_bytecode(
+        folder, "diffusers", "jax", "numpy", "torch", "torchax", "transformers"
+    ),
+)
+"""PyTorch from PyPI is the build for GPUs, with gigabytes that nothing here uses: its builds for
+processors are not on PyPI."""
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables under which the server runs on this machine, with no access outside.
+
+    Args:
+        extra: more of them.
+    """
+    kept = {key: value for key, value in os.environ.items() if key in ("HOME", "PATH", "TMPDIR")}
+    return {
+        **kept,
+        "DIFFUSERS_VERBOSITY": "error",  # it advises on a way of loading that is not ours
+        "HF_HUB_OFFLINE": "1",
+        "JAX_PLATFORMS": "cpu",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(REPOSITORY / "workloads"),
+        "PYTHONWARNINGS": "ignore",
+        **(extra or {}),
+    }
+
+
+def tiny_model() -> Path:
+    """Return the folder of a tiny model, made where it is missing.
+
+    Raises:
+        ToolError: it cannot be made.
+    """
+    folder = DIFFUSION.folder / "models" / "tiny"
+    if (folder / ".complete").exists():
+        return folder
+    argv = [str(DIFFUSION.python()), "-m", "diffusion", "tiny", str(folder)]
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment())
+    if answer.returncode:
+        raise ToolError(f"no tiny model: {answer.stderr.strip()[-400:]}")
+    (folder / ".complete").write_text("")
+    return folder

@@ -1,0 +1,1 @@
+"""This machine: paths, processes, ports, locks, certificates."""

@@ -1,0 +1,201 @@
+"""The processes of a twin: started detached, found again after a crash, ended by pid.
+
+A process is recorded with its start time, so that a number the kernel gave to another program since
+is never taken for ours.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from twin.host.paths import TwinPaths
+
+_GRACE_SECONDS = 3.0
+_KILL_SECONDS = 5.0
+_children: list[subprocess.Popen[bytes]] = []
+
+
+@atexit.register
+def _leave_children() -> None:
+    """Say that processes which outlive this one are left running on purpose."""
+    for child in _children:
+        child.returncode = child.returncode or 0
+
+
+class ProcessError(Exception):
+    """A process of the twin did not start, or ended before it was ready."""
+
+
+def started_at(pid: int) -> str | None:
+    """Return the kernel's start time of a live process, or None where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    state, *rest = stat.rsplit(")", 1)[1].split()
+    return None if state == "Z" else rest[18]
+
+
+def _record(paths: TwinPaths, name: str) -> Path:
+    return paths.pids / f"{name}.json"
+
+
+def pid_of(paths: TwinPaths, name: str) -> int | None:
+    """Return the process id of a running process of this twin."""
+    try:
+        record: dict[str, Any] = json.loads(_record(paths, name).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    pid = int(record["pid"])
+    return pid if started_at(pid) == record["started"] else None
+
+
+def running(paths: TwinPaths) -> dict[str, int]:
+    """Return name and process id of every running process of this twin."""
+    names = [file.stem for file in sorted(paths.pids.glob("*.json"))]
+    found = {name: pid_of(paths, name) for name in names}
+    return {name: pid for name, pid in found.items() if pid is not None}
+
+
+def register(paths: TwinPaths, name: str, pid: int) -> None:
+    """Record a process under a name."""
+    paths.pids.mkdir(parents=True, exist_ok=True)
+    record = {"pid": pid, "started": started_at(pid)}
+    partial = _record(paths, name).with_suffix(f".{os.getpid()}.tmp")
+    partial.write_text(json.dumps(record))
+    partial.replace(_record(paths, name))
+
+
+def log_of(paths: TwinPaths, name: str) -> Path:
+    """Return the file a process writes its output to."""
+    return paths.logs / f"{name}.log"
+
+
+def start(
+    paths: TwinPaths,
+    name: str,
+    argv: list[str],
+    env: dict[str, str] | None = None,
+    pass_fds: tuple[int, ...] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own and record it.
+
+    Args:
+        paths: of the twin.
+        name: it is recorded under.
+        argv: program and arguments.
+        env: variables beside those of this process.
+        pass_fds: open files it inherits under the same numbers.
+
+    Raises:
+        ProcessError: the program cannot be run.
+    """
+    paths.logs.mkdir(parents=True, exist_ok=True)
+    with log_of(paths, name).open("ab") as log:
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+                pass_fds=pass_fds,
+            )
+        except OSError as error:
+            raise ProcessError(f"{name}: {error}") from error
+    _children.append(process)
+    register(paths, name, process.pid)
+    return process
+
+
+def wait_ready(
+    paths: TwinPaths,
+    name: str,
+    process: subprocess.Popen[bytes],
+    ready: Callable[[], bool],
+    timeout: float = 60,
+) -> None:
+    """Wait until `ready` says so.
+
+    Raises:
+        ProcessError: it ended, or was not ready in `timeout` seconds; says where its log is.
+    """
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise ProcessError(
+                f"{name} ended with status {process.returncode}: {_last_line(paths, name)}"
+            )
+        if ready():
+            return
+        time.sleep(0.05)
+    raise ProcessError(f"{name} was not ready in {timeout:.0f} s: {_last_line(paths, name)}")
+
+
+def _last_line(paths: TwinPaths, name: str) -> str:
+    log = log_of(paths, name)
+    lines = log.read_text(errors="replace").splitlines()[-1:] if log.exists() else []
+    return f"{' '.join(lines)[:300]} (log: {log})"
+
+
+def ensure(
+    paths: TwinPaths,
+    name: str,
+    argv: list[str],
+    env: dict[str, str] | None = None,
+    ready: Callable[[], bool] | None = None,
+    timeout: float = 60,
+) -> int:
+    """Return the process id of a running process, started if it was not running.
+
+    Raises:
+        ProcessError: it did not start or was not ready in time.
+    """
+    pid = pid_of(paths, name)
+    if pid is not None:
+        return pid
+    process = start(paths, name, argv, env)
+    if ready is not None:
+        wait_ready(paths, name, process, ready, timeout)
+    return process.pid
+
+
+def _gone(pid: int, start_time: str | None) -> bool:
+    for child in _children:
+        if child.pid == pid:
+            child.poll()  # a child of ours stays a zombie until it is waited for
+    return started_at(pid) != start_time
+
+
+def end(pids: Iterable[int], grace: float = _GRACE_SECONDS) -> None:
+    """End processes: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+    alive = {pid: started_at(pid) for pid in pids}
+    alive = {pid: begun for pid, begun in alive.items() if begun is not None}
+    # nothing survives SIGKILL, but a busy machine takes its time to carry it out
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, max(grace, _KILL_SECONDS))):
+        for pid in alive:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + patience
+        while alive and time.monotonic() < until:
+            alive = {pid: begun for pid, begun in alive.items() if not _gone(pid, begun)}
+            time.sleep(0.02)
+        if not alive:
+            return
+
+
+def stop(paths: TwinPaths, *names: str, grace: float = _GRACE_SECONDS) -> None:
+    """End recorded processes and forget them; those that do not run are only forgotten."""
+    pids = [pid for name in names if (pid := pid_of(paths, name)) is not None]
+    end(pids, grace)
+    for name in names:
+        if pid_of(paths, name) is None:  # else somebody has started it again meanwhile
+            _record(paths, name).unlink(missing_ok=True)

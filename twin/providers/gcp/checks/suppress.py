@@ -1,0 +1,89 @@
+"""Differences that mean nothing to Google, by the names the provider's source gives them."""
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from twin.providers.gcp.checks.validators import duration_seconds
+from twin.providers.gcp.schema import Field
+from twin.wire.property_values import last_segment
+
+_API = re.compile(r"^https?://(www|compute|container)\.googleapis\.com/((compute|dns)/)?(v\w+)/")
+_EMPTY_OR = re.compile(r"^tpgresource\.EmptyOrDefaultStringSuppress\((?P<default>.*)\)$")
+
+
+def is_same(field: Field, old: Any, new: Any) -> bool:
+    """Say whether two values of a field are one to Google."""
+    if old == new:
+        return True
+    if isinstance(old, bool) or isinstance(new, bool):
+        return False
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return float(old) == float(new)
+    if not isinstance(old, str) or not isinstance(new, str):
+        return False
+    return any(_suppressed(name, old, new) for name in field.diff_suppress)
+
+
+def relative_path(reference: str) -> str:
+    """Return a link without scheme, host and API version: `projects/p/global/networks/n`."""
+    return _API.sub("", reference).removeprefix("//").lstrip("/")
+
+
+def _suppressed(name: str, old: str, new: str) -> bool:
+    match = _EMPTY_OR.match(name)
+    if match is not None:
+        return {old, new} <= {"", match["default"]}
+    check = _CHECKS.get(name)
+    return check is not None and check(old, new)
+
+
+def _link_or_name(old: str, new: str) -> bool:
+    if "/" in old and "/" in new:
+        return relative_path(old) == relative_path(new)
+    return last_segment(old) == last_segment(new)
+
+
+def _case(old: str, new: str) -> bool:
+    return old.lower() == new.lower()
+
+
+def _range(old: str, new: str) -> bool:
+    if old.startswith("/") or new.startswith("/"):
+        return old.rpartition("/")[2] == new.rpartition("/")[2]
+    try:
+        return ipaddress.ip_network(old, strict=False) == ipaddress.ip_network(new, strict=False)
+    except ValueError:
+        return False
+
+
+def _json(old: str, new: str) -> bool:
+    try:
+        return json.loads(old) == json.loads(new)
+    except ValueError:
+        return False
+
+
+def _duration(old: str, new: str) -> bool:
+    return duration_seconds(old) == duration_seconds(new)
+
+
+_CHECKS: dict[str, Callable[[str, str], bool]] = {
+    "tpgresource.CompareSelfLinkOrResourceName": _link_or_name,
+    "tpgresource.CompareSelfLinkRelativePaths": lambda a, b: relative_path(a) == relative_path(b),
+    "tpgresource.CompareSelfLinkCanonicalPaths": lambda a, b: relative_path(a) == relative_path(b),
+    "tpgresource.CompareResourceNames": lambda a, b: last_segment(a) == last_segment(b),
+    "tpgresource.CaseDiffSuppress": _case,
+    "iamMemberCaseDiffSuppress": _case,
+    "StorageBucketDiffSuppress": lambda a, b: last_segment(a) == last_segment(b),
+    "tpgresource.DurationDiffSuppress": _duration,
+    "durationDiffSuppress": _duration,
+    "tpgresource.CidrOrSizeDiffSuppress": _range,
+    "IpCidrRangeDiffSuppress": _range,
+    "OptionalSurroundingSpacesSuppress": lambda a, b: a.strip() == b.strip(),
+    "AbsoluteDomainSuppress": lambda a, b: a.rstrip(".") == b.rstrip("."),
+    "same JSON": _json,
+    "AlwaysDiffSuppress": lambda _a, _b: True,
+}

@@ -1,0 +1,26 @@
+"""What a resource starts for real when the twin creates it."""
+
+from twin.providers.gcp.effects.address import AddressEffect
+from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
+from twin.providers.gcp.effects.cluster import ClusterEffect
+from twin.providers.gcp.effects.node_pool import NodePoolEffect
+from twin.providers.gcp.effects.secret_version import SecretVersionEffect
+
+__all__ = ["Effect", "World", "effect_of"]
+
+_NONE = Effect()
+_EFFECTS: dict[str, Effect] = {
+    "compute/address": AddressEffect(),
+    "compute/globalAddress": AddressEffect(),
+    "container/cluster": ClusterEffect(),
+    "container/nodePool": NodePoolEffect(),
+    "secretmanager/secretVersion": SecretVersionEffect(),
+    "storage/bucket": BucketEffect(),
+    "storage/bucketObject": BucketObjectEffect(),
+}
+
+
+def effect_of(kind: str) -> Effect:
+    """Return the effect of a resource type, such as `container/cluster`."""
+    return _EFFECTS.get(kind, _NONE)

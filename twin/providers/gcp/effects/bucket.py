@@ -1,0 +1,122 @@
+"""Buckets and objects in fake-gcs-server."""
+
+import io
+import urllib.parse
+import zipfile
+from pathlib import Path
+
+from twin.host.paths import REPOSITORY
+from twin.providers.gcp.effects import gcs, mounted
+from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.resources.refusals import check_empty
+from twin.wire.property_values import CloudError, Json, as_object
+from twin.wire.rpc import SIGNATURE_KEY
+from twin.world.store import Record
+
+
+class BucketEffect(Effect):
+    """A bucket that programs can read and write."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Create the bucket."""
+        gcs.create_bucket(world.paths, record.name, record.project)
+        return {}
+
+    def check_delete(self, world: World, record: Record) -> None:
+        """Refuse while objects are in it, unless `forceDestroy` is set."""
+        if record.outputs.get("forceDestroy") is not True:
+            objects = sum(1 for _ in gcs.objects(world.paths, record.name))
+            check_empty(record, objects + mounted.count(world.paths, record.name))
+
+    def delete(self, world: World, record: Record) -> None:
+        """Delete the bucket and what is left in it."""
+        gcs.delete_bucket(world.paths, record.name)
+        mounted.remove(world.paths, record.name)
+
+    def exists(self, world: World, record: Record) -> bool:
+        """Say whether nobody deleted the bucket behind the twin's back."""
+        return gcs.has_bucket(world.paths, record.name)
+
+
+class BucketObjectEffect(Effect):
+    """An object with the content the program gives."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Upload the content."""
+        return self._upload(world, record, record.outputs)
+
+    def update(self, world: World, record: Record, outputs: Json) -> Json:
+        """Upload the new content."""
+        return self._upload(world, record, outputs)
+
+    def delete(self, world: World, record: Record) -> None:
+        """Delete the object."""
+        gcs.delete_object(world.paths, str(record.outputs["bucket"]), record.name)
+
+    def exists(self, world: World, record: Record) -> bool:
+        """Say whether the object is still in its bucket."""
+        return gcs.has_object(world.paths, str(record.outputs["bucket"]), record.name)
+
+    @staticmethod
+    def _upload(world: World, record: Record, values: Json) -> Json:
+        body = content_of(values)
+        kind = str(values.get("contentType") or "text/plain; charset=utf-8")
+        answer = gcs.upload(world.paths, str(values["bucket"]), record.name, body, kind)
+        found = {"md5hash": answer.get("md5Hash"), "crc32c": answer.get("crc32c")}
+        return {key: value for key, value in found.items() if value}
+
+
+def content_of(values: Json) -> bytes:
+    """Return the bytes of an object: its `content`, or what its `source` asset names.
+
+    Raises:
+        CloudError: the file does not exist, or the asset is of a kind the twin cannot read.
+    """
+    content = values.get("content")
+    if isinstance(content, str):
+        return content.encode()
+    asset = as_object(values.get("source")) or {}
+    if "assets" in asset:
+        return _zip_assets(as_object(asset["assets"]) or {})
+    if "text" in asset:
+        return str(asset["text"]).encode()
+    path = asset.get("path")
+    if path is None and str(asset.get("uri", "")).startswith("file://"):
+        path = urllib.parse.urlparse(str(asset["uri"])).path
+    if path is None:
+        raise CloudError(400, "source must be a file, a text or an archive of those", "invalid")
+    return _read(str(path))
+
+
+def _read(path: str) -> bytes:
+    for base in (Path(), REPOSITORY, REPOSITORY / "infra"):
+        file = base / path
+        if file.is_file():
+            return file.read_bytes()
+        if file.is_dir():
+            return _zip_folder(file)
+    raise CloudError(400, f"source: no file {path}; an absolute path always works", "invalid")
+
+
+def _zip_folder(folder: Path) -> bytes:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return _zip({str(file.relative_to(folder)): file.read_bytes() for file in files})
+
+
+def _zip_assets(assets: Json) -> bytes:
+    items = {name: as_object(asset) or {} for name, asset in assets.items()}
+    return _zip(
+        {
+            name: content_of({"source": asset})
+            for name, asset in items.items()
+            if SIGNATURE_KEY in asset
+        }
+    )
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return buffer.getvalue()

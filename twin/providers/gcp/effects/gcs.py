@@ -1,0 +1,156 @@
+"""The object storage of a twin: fake-gcs-server, started on first use."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_port
+from twin.toolchain import tool
+from twin.wire.property_values import CloudError, Json
+
+NAME = "fake-gcs-server"
+_lock = threading.Lock()
+
+
+def port_of(paths: TwinPaths) -> int | None:
+    """Return the port of the running server, or None where it does not run."""
+    if processes.pid_of(paths, NAME) is None:
+        return None
+    return _saved_port(paths)
+
+
+def _saved_port(paths: TwinPaths) -> int | None:
+    try:
+        return int(json.loads((paths.root / "gcs.json").read_text())["port"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def url(paths: TwinPaths) -> str:
+    """Return the server's URL (`STORAGE_EMULATOR_HOST`), started if it does not run.
+
+    Raises:
+        processes.ProcessError: it did not start.
+        twin.toolchain.ToolError: it is not built.
+    """
+    with _lock:
+        found = port_of(paths)
+        return f"http://127.0.0.1:{found if found is not None else _start(paths)}"
+
+
+def _start(paths: TwinPaths) -> int:
+    port = _saved_port(paths)
+    if port is None or not _is_free(port):
+        port = free_port()
+    paths.root.mkdir(parents=True, exist_ok=True)
+    (paths.root / "gcs.json").write_text(json.dumps({"port": port}))
+    paths.gcs.mkdir(parents=True, exist_ok=True)
+    argv = [
+        str(tool(NAME)),
+        "-scheme=http",
+        "-host=127.0.0.1",
+        f"-port={port}",
+        "-backend=filesystem",
+        f"-filesystem-root={paths.gcs}",
+        f"-public-host=127.0.0.1:{port}",
+        f"-external-url=http://127.0.0.1:{port}",
+        "-log-level=warn",
+    ]
+    processes.ensure(paths, NAME, argv, ready=lambda: not _is_free(port))
+    return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _request(
+    paths: TwinPaths,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    content_type: str = "application/json",
+) -> tuple[int, bytes]:
+    host = url(paths).removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=30)
+    try:
+        connection.request(method, path, body=body, headers={"Content-Type": content_type})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def _expect(status: int, body: bytes, *allowed: int) -> None:
+    if status >= 400 and status not in allowed:
+        raise CloudError(status, body.decode(errors="replace").strip()[:300], "storage")
+
+
+def create_bucket(paths: TwinPaths, name: str, project: str) -> None:
+    """Create a bucket; one that exists is left as it is."""
+    body = json.dumps({"name": name}).encode()
+    status, answer = _request(paths, "POST", f"/storage/v1/b?project={quote(project)}", body)
+    _expect(status, answer, 409)
+
+
+def has_bucket(paths: TwinPaths, name: str) -> bool:
+    """Say whether a bucket exists."""
+    status, answer = _request(paths, "GET", f"/storage/v1/b/{quote(name)}")
+    _expect(status, answer, 404)
+    return status < 400
+
+
+def objects(paths: TwinPaths, bucket: str) -> Iterator[Json]:
+    """Yield the objects of a bucket; none where the bucket does not exist."""
+    token = ""
+    while True:
+        query = f"?pageToken={quote(token)}" if token else ""
+        status, answer = _request(paths, "GET", f"/storage/v1/b/{quote(bucket)}/o{query}")
+        _expect(status, answer, 404)
+        if status == 404:
+            return
+        page: dict[str, Any] = json.loads(answer)
+        yield from page.get("items") or []
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+
+
+def has_object(paths: TwinPaths, bucket: str, name: str) -> bool:
+    """Say whether an object exists."""
+    where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}"
+    status, answer = _request(paths, "GET", where)
+    _expect(status, answer, 404)
+    return status < 400
+
+
+def upload(paths: TwinPaths, bucket: str, name: str, body: bytes, content_type: str) -> Json:
+    """Write an object and return what the server says of it."""
+    where = f"/upload/storage/v1/b/{quote(bucket)}/o?uploadType=media&name={quote(name, safe='')}"
+    status, answer = _request(paths, "POST", where, body, content_type)
+    _expect(status, answer)
+    return json.loads(answer)
+
+
+def delete_object(paths: TwinPaths, bucket: str, name: str) -> None:
+    """Delete an object; one that is not there is no error."""
+    where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}"
+    status, answer = _request(paths, "DELETE", where)
+    _expect(status, answer, 404)
+
+
+def delete_bucket(paths: TwinPaths, name: str) -> None:
+    """Delete a bucket with all it holds; one that is not there is no error."""
+    for item in list(objects(paths, name)):
+        delete_object(paths, name, str(item["name"]))
+    status, answer = _request(paths, "DELETE", f"/storage/v1/b/{quote(name)}")
+    _expect(status, answer, 404)
+    (paths.gcs / f"{name}.bucketMetadata").unlink(missing_ok=True)  # the server leaves it

@@ -1,0 +1,1 @@
+"""Identities, references, outputs and refusals of resources."""

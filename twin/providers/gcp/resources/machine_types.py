@@ -1,0 +1,41 @@
+"""Which machine types exist, as far as the twin can tell.
+
+Machine types that carry accelerators are those of the catalogue of the components; of the others
+the shape of the name is checked.
+"""
+
+import importlib
+import re
+from functools import cache
+from typing import Any
+
+_FAMILY = re.compile(r"^(?P<family>[a-z]+\d+[a-z]*)-")
+_GENERAL = re.compile(
+    r"^(?:custom-\d+-\d+"
+    r"|(?:a2|c2|c2d|c3|c3d|c4|c4a|c4d|e2|f1|g1|h3|h4d|m1|m2|m3|m4|n1|n2|n2d|n4|n4a|n4d|t2a|t2d|x4|z3)"
+    r"-(?:standard|highmem|highcpu|ultramem|megamem|hypermem|custom|micro|small|medium)"
+    r"(?:-[a-z0-9]+)*)$"
+)
+
+
+@cache
+def _catalogue() -> dict[str, frozenset[str]]:
+    """Return the machine types of each family that carries accelerators."""
+    try:
+        accelerators: Any = importlib.import_module("gke_inference.catalogue.accelerators")
+    except ImportError:  # the twin works without the components
+        return {}
+    found: dict[str, set[str]] = {}
+    for name in accelerators.accelerator_names():
+        for machine in accelerators.accelerator(name).machines:
+            match = _FAMILY.match(machine.name)
+            if match is not None:
+                found.setdefault(match["family"], set()).add(machine.name)
+    return {family: frozenset(names) for family, names in found.items()}
+
+
+def is_machine_type(name: str) -> bool:
+    """Say whether a machine type can exist."""
+    match = _FAMILY.match(name)
+    known = _catalogue().get(match["family"]) if match else None
+    return name in known if known else _GENERAL.match(name) is not None

@@ -1,0 +1,245 @@
+"""Which properties name other resources, and what that means when either comes or goes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from twin.providers.gcp.checks.suppress import relative_path
+from twin.providers.gcp.resources.identity import names_in
+from twin.providers.gcp.schema import Resource
+from twin.wire.property_values import Json, as_list, as_object, is_unknown, last_segment
+from twin.world.store import Record, Store, Use
+
+NETWORK = "gcp:compute/network:Network"
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+CLUSTER = "gcp:container/cluster:Cluster"
+BUCKET = "gcp:storage/bucket:Bucket"
+ACCOUNT = "gcp:serviceaccount/account:Account"
+_ADDRESSES = ("gcp:compute/address:Address", "gcp:compute/globalAddress:GlobalAddress")
+_BACKENDS = (
+    "gcp:compute/backendService:BackendService",
+    "gcp:compute/regionBackendService:RegionBackendService",
+)
+_CHECKS = (
+    "gcp:compute/healthCheck:HealthCheck",
+    "gcp:compute/regionHealthCheck:RegionHealthCheck",
+)
+_URL_MAPS = ("gcp:compute/uRLMap:URLMap", "gcp:compute/regionUrlMap:RegionUrlMap")
+_PROXIES = (
+    "gcp:compute/targetHttpsProxy:TargetHttpsProxy",
+    "gcp:compute/regionTargetHttpsProxy:RegionTargetHttpsProxy",
+)
+_TOPIC = "gcp:pubsub/topic:Topic"
+_SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 - a resource type
+_KEY = "gcp:kms/cryptoKey:CryptoKey"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One property that names another resource."""
+
+    path: str
+    """camelCase, `[]` after a list: `reservedPeeringRanges[]`, `subnetworks[].name`."""
+    targets: tuple[str, ...]
+    """Types it can name."""
+    blocks: bool = True
+    """Whether the target cannot be deleted while this resource exists."""
+    must_exist: bool = True
+
+
+def _to(path: str, *targets: str, blocks: bool = True, must_exist: bool = True) -> Reference:
+    return Reference(path, targets, blocks, must_exist)
+
+
+_NET, _SUB = _to("network", NETWORK), _to("subnetwork", SUBNETWORK)
+_REFERENCES: dict[str, tuple[Reference, ...]] = {
+    "artifactregistry/repositoryIamMember": (
+        _to("repository", "gcp:artifactregistry/repository:Repository", blocks=False),
+    ),
+    "compute/address": (_to("network", NETWORK), _SUB),
+    "compute/backendService": (_to("healthChecks", *_CHECKS),),
+    "compute/firewall": (_NET,),
+    "compute/forwardingRule": (
+        _NET,
+        _SUB,
+        _to("ipAddress", *_ADDRESSES, must_exist=False),
+        _to("backendService", *_BACKENDS),
+        _to("target", *_PROXIES, must_exist=False),
+    ),
+    "compute/globalAddress": (_NET,),
+    "compute/globalForwardingRule": (
+        _to("ipAddress", *_ADDRESSES, must_exist=False),
+        _to("target", *_PROXIES, must_exist=False),
+    ),
+    "compute/networkAttachment": (_to("subnetworks[]", SUBNETWORK),),
+    "compute/networkEndpointGroup": (_NET, _SUB),
+    "compute/regionBackendService": (_to("healthChecks", *_CHECKS), _NET),
+    "compute/regionNetworkEndpointGroup": (_NET, _SUB),
+    "compute/regionTargetHttpsProxy": (_to("urlMap", *_URL_MAPS),),
+    "compute/regionUrlMap": (_to("defaultService", *_BACKENDS),),
+    "compute/router": (_NET,),
+    "compute/routerNat": (
+        _to("router", "gcp:compute/router:Router"),
+        _to("subnetworks[].name", SUBNETWORK),
+        _to("natIps[]", *_ADDRESSES),
+    ),
+    "compute/serviceAttachment": (
+        _to("natSubnets[]", SUBNETWORK),
+        _to("targetService", "gcp:compute/forwardingRule:ForwardingRule"),
+    ),
+    "compute/subnetwork": (_NET,),
+    "compute/targetHttpsProxy": (
+        _to("urlMap", *_URL_MAPS),
+        _to("sslPolicy", "gcp:compute/sSLPolicy:SSLPolicy"),
+    ),
+    "compute/uRLMap": (_to("defaultService", *_BACKENDS),),
+    "container/cluster": (
+        _NET,
+        _SUB,
+        _to("nodeConfig.serviceAccount", ACCOUNT, blocks=False),
+        _to(
+            "clusterAutoscaling.autoProvisioningDefaults.serviceAccount",
+            ACCOUNT,
+            blocks=False,
+        ),
+        _to("databaseEncryption.keyName", _KEY, blocks=False),
+    ),
+    "container/nodePool": (
+        _to("cluster", CLUSTER, blocks=False),
+        _to("nodeConfig.serviceAccount", ACCOUNT, blocks=False),
+        _to("networkConfig.additionalNodeNetworkConfigs[].network", NETWORK),
+        _to("networkConfig.additionalNodeNetworkConfigs[].subnetwork", SUBNETWORK),
+    ),
+    "dns/recordSet": (_to("managedZone", "gcp:dns/managedZone:ManagedZone"),),
+    "iam/workloadIdentityPoolProvider": (
+        _to("workloadIdentityPoolId", "gcp:iam/workloadIdentityPool:WorkloadIdentityPool"),
+    ),
+    "filestore/instance": (_to("networks[].network", NETWORK),),
+    "kms/cryptoKey": (_to("keyRing", "gcp:kms/keyRing:KeyRing"),),
+    "kms/cryptoKeyIAMMember": (_to("cryptoKeyId", _KEY, blocks=False),),
+    "lustre/instance": (_NET,),
+    "monitoring/slo": (_to("service", "gcp:monitoring/customService:CustomService"),),
+    "monitoring/alertPolicy": (
+        _to(
+            "notificationChannels[]",
+            "gcp:monitoring/notificationChannel:NotificationChannel",
+        ),
+    ),
+    "pubsub/subscription": (_to("topic", _TOPIC, blocks=False),),
+    "pubsub/subscriptionIAMMember": (
+        _to("subscription", "gcp:pubsub/subscription:Subscription", blocks=False),
+    ),
+    "pubsub/topicIAMMember": (_to("topic", _TOPIC, blocks=False),),
+    "secretmanager/secretIamMember": (_to("secretId", _SECRET, blocks=False),),
+    "secretmanager/secretVersion": (_to("secret", _SECRET, blocks=False),),
+    "serviceaccount/iAMMember": (_to("serviceAccountId", ACCOUNT, blocks=False),),
+    "servicenetworking/connection": (
+        _NET,
+        _to("reservedPeeringRanges[]", "gcp:compute/globalAddress:GlobalAddress"),
+    ),
+    "storage/anywhereCache": (_to("bucket", BUCKET, blocks=False),),
+    "storage/bucketIAMMember": (_to("bucket", BUCKET, blocks=False),),
+    "storage/bucketObject": (_to("bucket", BUCKET, blocks=False),),
+    "storage/managedFolder": (_to("bucket", BUCKET, blocks=False),),
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One reference of one resource."""
+
+    path: str
+    value: str
+    reference: Reference
+    target: Record | None
+    is_checked: bool
+    """Whether a missing target is an error: not for other projects and what Google brings along."""
+
+
+def links(known: Resource, inputs: Json, project: str, store: Store) -> Iterator[Link]:
+    """Yield the references of a resource, resolved where the target exists."""
+    for reference in _REFERENCES.get(known.kind, ()):
+        for value in _values(inputs, reference.path.split(".")):
+            for name in names_in(value):
+                if not name or is_unknown(name):
+                    continue
+                target = resolve(reference.targets, name, inputs, project, store)
+                checked = reference.must_exist and not _is_foreign(reference, name, project)
+                yield Link(reference.path.replace("[]", ""), name, reference, target, checked)
+
+
+def uses(found: list[Link]) -> list[Use]:
+    """Return what the store keeps of references."""
+    return [
+        Use(link.target.type, link.target.id, link.reference.blocks)
+        for link in found
+        if link.target is not None
+    ]
+
+
+def _values(value: Any, parts: list[str]) -> Iterator[Any]:
+    if not parts:
+        yield value
+        return
+    mapping = as_object(value)
+    if mapping is None:
+        return
+    inner = mapping.get(parts[0].removesuffix("[]"))
+    for item in as_list(inner) or [] if parts[0].endswith("[]") else [inner]:
+        yield from _values(item, parts[1:])
+
+
+def resolve(
+    targets: tuple[str, ...], value: str, inputs: Json, project: str, store: Store
+) -> Record | None:
+    """Return the resource a link, id, name, e-mail or address names, or None.
+
+    A bare name is looked up in the project and, for regional types, in the region of `inputs`.
+    """
+    path = relative_path(value)
+    name = last_segment(path)
+    for token in targets:
+        found = store.get(token, path)
+        if found is not None:
+            return found
+        candidates = store.find(token, name)
+        if token in _ADDRESSES and not candidates:
+            candidates = [item for item in store.find(token) if item.outputs.get("address") == name]
+        for item in candidates:
+            if _matches(item, path, inputs, project):
+                return item
+    return None
+
+
+def _matches(item: Record, path: str, inputs: Json, project: str) -> bool:
+    if "/" in path:
+        mine, theirs = path.split("/"), item.id.split("/")
+        return path == item.id or mine == theirs[-len(mine) :]
+    place = inputs.get("region") or inputs.get("location")
+    theirs = item.outputs.get("region") or item.outputs.get("location")
+    in_place = not place or not theirs or item.type == BUCKET or str(place).startswith(str(theirs))
+    return in_place and item.project in (project, "")
+
+
+def _is_foreign(reference: Reference, value: str, project: str) -> bool:
+    path = relative_path(value)
+    parts = path.split("/")
+    if parts[0] == "projects" and len(parts) > 1 and parts[1] not in (project, "-"):
+        return True
+    if NETWORK in reference.targets and last_segment(path) == "default":
+        return True
+    if ACCOUNT in reference.targets:
+        return value == "default" or not value.endswith(f"@{project}.iam.gserviceaccount.com")
+    return False
+
+
+_OUTLIVE = {"pubsub/subscription", "container/cluster"}
+
+
+def owned(token: str, parent: str) -> bool:
+    """Say whether resources of a type go when the `parent` they name first goes."""
+    kind = token.split(":")[1]
+    first = _REFERENCES.get(kind, ())[:1]
+    return (
+        kind not in _OUTLIVE and bool(first) and parent in first[0].targets and not first[0].blocks
+    )

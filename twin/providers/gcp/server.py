@@ -1,0 +1,44 @@
+"""Serves the gcp provider to engines."""
+
+import logging
+from concurrent import futures
+from typing import Any
+
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects import World
+from twin.providers.gcp.provider import Provider
+from twin.wire import rpc
+from twin.world.events import Events
+from twin.world.store import Store
+
+_THREADS = 64
+_MAX_MESSAGE = 400 * 1024 * 1024
+_log = logging.getLogger(__name__)
+
+
+def world_of(paths: TwinPaths) -> World:
+    """Return what the provider of the twin in `paths` works on."""
+    return World(paths, Store(paths.cloud_db), Events(paths.events_file))
+
+
+def serve(paths: TwinPaths) -> tuple[Any, int]:
+    """Start the provider's server on a free loopback port, and what a crash interrupted.
+
+    Returns:
+        The gRPC server and its port.
+    """
+    provider = Provider(world_of(paths))
+    options = [
+        ("grpc.max_receive_message_length", _MAX_MESSAGE),
+        ("grpc.max_send_message_length", _MAX_MESSAGE),
+        ("grpc.so_reuseport", 0),
+    ]
+    server = rpc.grpc_module.server(
+        futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="gcp"), options=options
+    )
+    rpc.provider_grpc.add_ResourceProviderServicer_to_server(provider, server)
+    port = int(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    for resource_id in provider.lifecycle.resume():
+        _log.info("resumed %s", resource_id)
+    return server, port

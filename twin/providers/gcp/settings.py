@@ -1,0 +1,98 @@
+"""Configuration of the provider, kept apart for each engine that is connected.
+
+The official provider is one process for each provider object of a program. Here one server has them
+all, and knows them apart by the connection the engine opens for each.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from twin.wire.property_values import Json, as_object, is_unknown
+
+_MAX_CONNECTIONS = 512
+_OWN_KEYS = {"version", "pluginDownloadURL", "__internal"}
+COMMON_KEYS = {
+    "accessToken",
+    "addPulumiAttributionLabel",
+    "billingProject",
+    "credentials",
+    "defaultLabels",
+    "impersonateServiceAccount",
+    "project",
+    "region",
+    "requestReason",
+    "requestTimeout",
+    "scopes",
+    "universeDomain",
+    "userProjectOverride",
+    "zone",
+}
+
+
+def parse(arguments: Json) -> Json:
+    """Return provider configuration with JSON texts turned into values."""
+    parsed: Json = {}
+    for key, value in arguments.items():
+        if key in _OWN_KEYS or value is None:
+            continue
+        parsed[key] = _value(value) if key not in ("project", "region", "zone") else value
+    labels = as_object(parsed.get("defaultLabels"))
+    if labels is None:
+        parsed.pop("defaultLabels", None)
+    return parsed
+
+
+def unknown_keys(arguments: Json) -> list[str]:
+    """Return the keys that the provider does not have."""
+    candidates = {key for key in arguments if key not in _OWN_KEYS | COMMON_KEYS}
+    if not candidates:
+        return []
+    from pulumi_gcp import ProviderArgs  # noqa: PLC0415 - half a second, and rarely needed
+
+    names = ProviderArgs.__init__.__annotations__
+    camel = {_camel(name) for name in names}
+    return sorted(candidates - camel)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, str) or is_unknown(value):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    if value.startswith(("{", "[")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+class Connections:
+    """The configuration of each connection, the newest first where one is not known."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._settings: OrderedDict[str, Json] = OrderedDict()
+
+    def set(self, peer: str, settings: Json) -> None:
+        """Record what the engine at `peer` configured."""
+        with self._lock:
+            self._settings[peer] = settings
+            self._settings.move_to_end(peer)
+            while len(self._settings) > _MAX_CONNECTIONS:
+                self._settings.popitem(last=False)
+
+    def get(self, peer: str) -> Json:
+        """Return the configuration of `peer`."""
+        with self._lock:
+            found = self._settings.get(peer)
+            if found is None and self._settings:
+                found = next(reversed(self._settings.values()))
+            return found or {}

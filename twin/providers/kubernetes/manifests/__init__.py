@@ -1,0 +1,1 @@
+"""Objects as the provider reads, compares and applies them."""

@@ -1,0 +1,60 @@
+"""What goes wrong in this provider, and how it is told.
+
+ProviderError
+  ├─ InvalidInput    inputs that no cluster would take; carries the property
+  └─ NotReady        the object exists but did not become ready; carries it
+"""
+
+from typing import Any
+
+from twin.providers.kubernetes.manifests.fields import entries, section
+from twin.wire.kube import KubeError
+
+
+class ProviderError(Exception):
+    """A failure told to the user in one message."""
+
+
+class InvalidInput(ProviderError):
+    """An input that is refused before any cluster is asked."""
+
+    def __init__(self, property_path: str, reason: str) -> None:
+        super().__init__(f"{property_path}: {reason}")
+        self.property_path = property_path
+        self.reason = reason
+
+
+class NotReady(ProviderError):
+    """An object that was written but did not become ready in time."""
+
+    def __init__(self, message: str, live: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.live = live
+
+
+def describe(obj: dict[str, Any]) -> str:
+    """Name an object for people, such as `Deployment serving/vllm`."""
+    metadata = section(obj, "metadata")
+    namespace = metadata.get("namespace")
+    name = metadata.get("name", "?")
+    return f"{obj.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
+
+
+def explain(error: KubeError, obj: dict[str, Any]) -> ProviderError:
+    """Turn a refusal of the API server into one message that names the object."""
+    what = describe(obj)
+    causes: list[dict[str, Any]] = entries(error.details, "causes")
+    if error.status == 409 and any(c.get("reason") == "FieldManagerConflict" for c in causes):
+        fields = "; ".join(f"{c.get('field')} ({_manager(c)})" for c in causes)
+        return ProviderError(
+            f"{what}: server-side apply conflict, owned by another field manager: {fields}. Leave "
+            "the fields out, list them in ignore_changes, or set the annotation "
+            'pulumi.com/patchForce: "true" to take them over'
+        )
+    if error.status == 0:
+        return ProviderError(f"{what}: the cluster cannot be reached: {error.message}")
+    return ProviderError(f"{what}: {error.message}")
+
+
+def _manager(cause: dict[str, Any]) -> str:
+    return str(cause.get("message", "another manager")).removeprefix("conflict with ")

@@ -1,0 +1,360 @@
+"""The kubernetes resource provider: the engine's calls, each for the connection it comes on."""
+
+import functools
+from collections.abc import Callable
+from importlib.metadata import version as installed_version
+from typing import Any, ParamSpec
+
+from twin.providers.kubernetes import deleting
+from twin.providers.kubernetes import settings as provider_settings
+from twin.providers.kubernetes.manifests import (
+    applying,
+    differ,
+    fields,
+    kinds,
+    live,
+    naming,
+    objects,
+)
+from twin.providers.kubernetes.manifests.errors import InvalidInput, NotReady, ProviderError
+from twin.providers.kubernetes.manifests.immutable import replacing_paths
+from twin.providers.kubernetes.manifests.status import abort_with_detail
+from twin.providers.kubernetes.sessions import Session, Sessions
+from twin.providers.kubernetes.settings import Settings
+from twin.providers.kubernetes.waits import check_of, loop
+from twin.wire import rpc
+from twin.wire.kube import JsonObject, KubeError
+
+pb = rpc.provider_pb2
+_Call = ParamSpec("_Call")
+
+
+def _told(method: Callable[_Call, Any]) -> Callable[_Call, Any]:
+    """Tell the engine failures in words instead of a traceback."""
+
+    @functools.wraps(method)
+    def call(*args: _Call.args, **kwargs: _Call.kwargs) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except KubeError as error:
+            message = str(error)
+        except ProviderError as error:
+            message = str(error)
+        context: Any = args[2]
+        context.abort(rpc.grpc_module.StatusCode.UNKNOWN, message)
+        return None
+
+    return call
+
+
+class KubernetesProvider(rpc.BaseProvider):
+    """Kubernetes objects by server-side apply, as the official provider manages them."""
+
+    version = installed_version("pulumi-kubernetes")
+
+    def __init__(self) -> None:
+        self._sessions = Sessions()
+
+    def _session(self, context: Any) -> Session:
+        return self._sessions.of(context.peer())
+
+    # ---- the provider itself
+    def Handshake(self, request: Any, context: Any) -> Any:
+        """Agree on the protocol: secrets are kept, so that outputs made of them stay secret."""
+        self._session(context).log.connect(request.engine_address)
+        return pb.ProviderHandshakeResponse(accept_secrets=True)
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        """Accept an engine, and learn where its log is."""
+        self._session(context).log.connect(request.address)
+        return rpc.empty_pb2.Empty()
+
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        """Check the provider's arguments."""
+        args = rpc.strip_secrets(rpc.plain(request.news))
+        failures = [_failure(error) for error in provider_settings.check(args)]
+        return pb.CheckResponse(inputs=request.news, failures=failures)
+
+    @_told
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        """Say whether a change moves the objects to another cluster, which replaces them all."""
+        old = rpc.strip_secrets(rpc.plain(request.olds))
+        new = rpc.strip_secrets(rpc.plain(request.news))
+        changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+        replaces = replacing_arguments(old, new, changed)
+        return pb.DiffResponse(
+            changes=pb.DiffResponse.DIFF_SOME if changed else pb.DiffResponse.DIFF_NONE,
+            diffs=changed,
+            replaces=replaces,
+        )
+
+    @_told
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Take over the arguments of one provider instance."""
+        args = rpc.strip_secrets(rpc.plain(request.args))
+        self._session(context).configure(Settings.of(args))
+        return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        """End every wait of this provider instance."""
+        self._session(context).cancel()
+        return rpc.empty_pb2.Empty()
+
+    # ---- objects
+    @_told
+    def Check(self, request: Any, context: Any) -> Any:
+        """Complete and check inputs: API version, kind, name, namespace."""
+        session = self._session(context)
+        inputs = rpc.plain(request.news)
+        old = rpc.strip_secrets(rpc.plain(request.olds))
+        token, name = type_and_name(request.urn)
+        try:
+            gvk = kinds.check(token, inputs.get("apiVersion"), inputs.get("kind"))
+            complete(inputs, gvk)
+        except InvalidInput as error:
+            return pb.CheckResponse(inputs=request.news, failures=[_failure(error)])
+        autonaming = request.autonaming if request.HasField("autonaming") else None
+        naming.assign(inputs, old, name, request.randomSeed, autonaming)
+        namespace = session.settings.namespace if session.settings else ""
+        metadata = inputs["metadata"]
+        if namespace and metadata != rpc.UNKNOWN and kinds.is_namespaced(gvk) is not False:
+            metadata.setdefault("namespace", namespace)
+        return pb.CheckResponse(inputs=rpc.to_struct(inputs))
+
+    @_told
+    def Diff(self, request: Any, context: Any) -> Any:
+        """Compare inputs with those of the last update, or with what a refresh found."""
+        session = self._session(context)
+        old = rpc.strip_secrets(rpc.plain(request.old_inputs))
+        new = rpc.strip_secrets(rpc.plain(request.news))
+        options = session.settings or Settings()
+        difference = differ.compare(
+            old,
+            new,
+            replacing=replacing_paths(
+                new,
+                mutable_config_maps=options.mutable_config_maps,
+                mutable_secrets=options.mutable_secrets,
+            ),
+            ignored=[fields.parse(path) for path in request.ignoreChanges],
+        )
+        detailed = {
+            fields.render(change.path): pb.PropertyDiff(kind=_detail(change), inputDiff=True)
+            for change in difference.changes
+        }
+        return pb.DiffResponse(
+            changes=pb.DiffResponse.DIFF_SOME if detailed else pb.DiffResponse.DIFF_NONE,
+            replaces=difference.replaces,
+            deleteBeforeReplace=difference.delete_before_replace,
+            detailedDiff=detailed,
+            hasDetailedDiff=True,
+        )
+
+    @_told
+    def Create(self, request: Any, context: Any) -> Any:
+        """Create an object and wait until it is ready; at preview, a dry run where possible."""
+        session, inputs = self._session(context), rpc.plain(request.properties)
+        obj = objects.to_object(inputs)
+        if request.preview:
+            return pb.CreateResponse(properties=self._preview(session, inputs, obj, []))
+        stop = session.new_call(context)
+        options = session.settings or Settings()
+        tell = functools.partial(session.log.status, request.urn)
+        made = applying.create(
+            session.kube(),
+            obj,
+            upsert=options.upsert,
+            force=options.patch_force,
+            stop=stop,
+            tell=tell,
+        )
+        made = self._ready(session, request, context, made, inputs)
+        properties = rpc.to_struct(objects.to_outputs(made, inputs))
+        return pb.CreateResponse(id=objects.identifier(made), properties=properties)
+
+    @_told
+    def Update(self, request: Any, context: Any) -> Any:
+        """Update an object and wait until it is ready; at preview, a dry run where possible."""
+        session, inputs = self._session(context), rpc.plain(request.news)
+        obj = objects.to_object(inputs)
+        ignored = [fields.parse(path) for path in request.ignoreChanges]
+        if request.preview:
+            return pb.UpdateResponse(
+                properties=self._preview(session, inputs, obj, ignored, created=False)
+            )
+        stop = session.new_call(context)
+        options = session.settings or Settings()
+        tell = functools.partial(session.log.status, request.urn)
+        made = applying.update(
+            session.kube(), obj, ignored=ignored, force=options.patch_force, stop=stop, tell=tell
+        )
+        made = self._ready(session, request, context, made, inputs)
+        return pb.UpdateResponse(properties=rpc.to_struct(objects.to_outputs(made, inputs)))
+
+    def _preview(
+        self,
+        session: Session,
+        inputs: JsonObject,
+        obj: JsonObject,
+        ignored: list[fields.Path],
+        *,
+        created: bool = True,
+    ) -> Any:
+        """Return the outputs a preview shows: a dry run's, or the inputs where there is none."""
+        kube = None if rpc.has_unknown(inputs) else session.kube_if_reachable()
+        if kube is None:
+            return rpc.to_struct(inputs)
+        force = session.settings is not None and session.settings.patch_force
+        result = applying.dry_run(kube, obj, ignored=ignored, created=created, force=force)
+        if result is None:
+            return rpc.to_struct(inputs)
+        shown = applying.preview_of(result, created=created)
+        return rpc.to_struct(objects.to_outputs(shown, inputs))
+
+    def _ready(
+        self, session: Session, request: Any, context: Any, made: JsonObject, inputs: JsonObject
+    ) -> JsonObject:
+        """Wait for an object that was written; tell the engine its state if it fails."""
+        check = check_of(made)
+        if check is None:
+            return made
+        seconds = loop.limit_seconds(made, request.timeout, loop.READY_SECONDS)
+        tell = functools.partial(session.log.status, request.urn)
+        stop = session.new_call(context)
+        try:
+            return loop.until_ready(session.kube(), made, check, seconds, stop, tell)
+        except NotReady as error:
+            _abort_not_ready(context, error, inputs)
+            raise
+
+    @_told
+    def Read(self, request: Any, context: Any) -> Any:
+        """Read an object for an import or a refresh; nothing where it is gone."""
+        session = self._session(context)
+        options = session.settings or Settings()
+        inputs = rpc.plain(request.inputs)
+        obj = self._identity(request, objects.to_object(inputs))
+        kube = session.kube_if_reachable()
+        if kube is None and options.delete_unreachable:
+            session.log.warn(request.urn, "the cluster cannot be reached: forgotten")
+            return pb.ReadResponse()
+        if kube is None and options.skip_update_unreachable:
+            session.log.warn(request.urn, "the cluster cannot be reached: left as it was")
+            return pb.ReadResponse(
+                id=request.id, properties=request.properties, inputs=request.inputs
+            )
+        found = applying.read(session.kube(), obj)
+        if found is None:
+            return pb.ReadResponse()
+        shown = (
+            live.shaped(found, objects.to_object(inputs)) if inputs else objects.as_inputs(found)
+        )
+        return pb.ReadResponse(
+            id=objects.identifier(found),
+            properties=rpc.to_struct(objects.to_outputs(found, inputs)),
+            inputs=rpc.to_struct(objects.to_inputs(shown, inputs)),
+        )
+
+    @_told
+    def Delete(self, request: Any, context: Any) -> Any:
+        """Delete an object and wait until it is gone."""
+        session = self._session(context)
+        options = session.settings or Settings()
+        properties = objects.to_object(rpc.plain(request.properties))
+        obj = self._identity(request, properties)
+        kube = session.kube_if_reachable()
+        if kube is None and options.delete_unreachable:
+            session.log.warn(request.urn, "the cluster cannot be reached: forgotten")
+            return rpc.empty_pb2.Empty()
+        deleting.delete(
+            session.kube(),
+            obj,
+            custom_seconds=request.timeout,
+            stop=session.new_call(context),
+            tell=functools.partial(session.log.status, request.urn),
+        )
+        return rpc.empty_pb2.Empty()
+
+    @staticmethod
+    def _identity(request: Any, obj: JsonObject) -> JsonObject:
+        """Return an object with the identity that its id and type say."""
+        namespace, name = objects.split_identifier(request.id)
+        gvk = kinds.of_type(type_and_name(request.urn)[0])
+        metadata = {**fields.section(obj, "metadata"), "name": name}
+        if namespace:
+            metadata["namespace"] = namespace
+        return {"apiVersion": gvk.api_version, "kind": gvk.kind, **obj, "metadata": metadata}
+
+    # ---- what this provider does not have
+    @_told
+    def Construct(self, request: Any, context: Any) -> Any:
+        """Refuse components: they are built inside the official provider's program."""
+        raise ProviderError(
+            f"{request.type}: is a component of the official provider, which the twin does not "
+            "have; use CustomResource or the typed resources"
+        )
+
+    @_told
+    def Invoke(self, request: Any, context: Any) -> Any:
+        """Refuse functions: they render charts and files."""
+        raise ProviderError(f"{request.tok}: the twin has no functions of this provider")
+
+
+def type_and_name(urn: str) -> tuple[str, str]:
+    """Return the type token and the logical name in a URN."""
+    parts = urn.split("::", 3)
+    return parts[2].rpartition("$")[2], parts[3]
+
+
+def complete(inputs: JsonObject, gvk: kinds.GroupVersionKind) -> None:
+    """Add API version and kind to inputs, and check the shape of their metadata.
+
+    Raises:
+        InvalidInput: the metadata is no mapping.
+    """
+    inputs["apiVersion"], inputs["kind"] = gvk.api_version, gvk.kind
+    metadata: Any = inputs.get("metadata")
+    if metadata is None:
+        inputs["metadata"] = {}
+    elif not isinstance(metadata, dict) and metadata != rpc.UNKNOWN:
+        raise InvalidInput("metadata", f"must be a mapping, got {metadata!r}")
+
+
+def replacing_arguments(old: JsonObject, new: JsonObject, changed: list[str]) -> list[str]:
+    """Return the provider arguments whose change replaces every object of the provider.
+
+    As in the official provider: another cluster does, and so does a kubeconfig that is not known
+    yet; with a `clusterIdentifier`, only its change does.
+    """
+    identifier = "clusterIdentifier"
+    if old.get(identifier) and new.get(identifier):
+        return [identifier] if identifier in changed else []
+    where = [key for key in ("kubeconfig", "context", "cluster") if key in changed]
+    if any(new.get(key) == rpc.UNKNOWN for key in where):
+        return where
+    try:
+        before = provider_settings.active_cluster(Settings.of(old))
+        after = provider_settings.active_cluster(Settings.of(new))
+    except InvalidInput:
+        return []
+    return where if before is not None and after is not None and before != after else []
+
+
+def _failure(error: InvalidInput) -> Any:
+    return pb.CheckFailure(property=error.property_path, reason=error.reason)
+
+
+def _detail(change: differ.Change) -> Any:
+    name = change.kind.upper() + ("_REPLACE" if change.replaces else "")
+    return pb.PropertyDiff.Kind.Value(name)
+
+
+def _abort_not_ready(context: Any, error: NotReady, inputs: JsonObject) -> None:
+    """End a call so that the engine records the object together with what is wrong with it."""
+    detail = pb.ErrorResourceInitFailed(
+        id=objects.identifier(error.live),
+        properties=rpc.to_struct(objects.to_outputs(error.live, inputs)),
+        reasons=[str(error)],
+        inputs=rpc.to_struct(inputs),
+    )
+    abort_with_detail(context, str(error), detail)

@@ -1,0 +1,126 @@
+"""Waiting for an object to become ready, or to be gone."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from twin.providers.kubernetes.manifests import naming
+from twin.providers.kubernetes.manifests.errors import NotReady, ProviderError, describe
+from twin.providers.kubernetes.manifests.fields import entries
+from twin.providers.kubernetes.waits.state import Check
+from twin.wire.kube import JsonObject, Kube, KubeError
+
+READY_SECONDS = 600.0
+"""How long readiness is waited for where nothing else is said, as the official provider does."""
+GONE_SECONDS = 600.0
+_TIMEOUT = "pulumi.com/timeoutSeconds"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_QUIET_SECONDS = 1.0  # a delete that is done in this time is not worth a message
+_COLLECTOR = frozenset(["foregroundDeletion", "orphan"])
+
+Tell = Callable[[str], None]
+
+
+def limit_seconds(obj: JsonObject, custom: float, default: float) -> float:
+    """Return how long to wait: the annotation, the resource's custom time-out, or the default.
+
+    Raises:
+        ProviderError: the annotation is not a number of seconds.
+    """
+    text = naming.annotations(obj).get(_TIMEOUT)
+    if text is None:
+        return custom or default
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ProviderError(f"{_TIMEOUT}: must be a number of seconds, got {text!r}") from error
+
+
+def until_ready(
+    kube: Kube, live: JsonObject, check: Check, seconds: float, stop: threading.Event, tell: Tell
+) -> JsonObject:
+    """Return the object once it is ready.
+
+    Raises:
+        NotReady: it will not become ready, was not in time, or the wait was cancelled.
+    """
+    path, what = kube.path_of(live), describe(live)
+    end, pause, told = time.monotonic() + seconds, _FIRST_PAUSE, ""
+    while True:
+        state = check(live, kube)
+        if state.ready:
+            return live
+        if state.failed:
+            raise NotReady(f"{what}: failed: {state.message}", live)
+        if stop.is_set():
+            raise NotReady(f"{what}: cancelled while waiting: {state.message}", live)
+        if time.monotonic() >= end:
+            raise NotReady(f"{what}: not ready after {seconds:g} s: {state.message}", live)
+        if state.message != told:
+            told = state.message
+            tell(told)
+        stop.wait(min(pause, max(end - time.monotonic(), 0.0)))
+        pause = min(pause * 1.6, _LONGEST_PAUSE)
+        live = _again(kube, path, live)
+
+
+def _again(kube: Kube, path: str, live: JsonObject) -> JsonObject:
+    try:
+        fresh = kube.get(path)
+    except KubeError as error:
+        if error.status == 404:
+            raise NotReady(f"{describe(live)}: was deleted while waiting for it", live) from error
+        if error.status in (0, 429, 500, 503):
+            return live  # the API server restarts or is busy: look again
+        raise NotReady(f"{describe(live)}: {error.message}", live) from error
+    return {"apiVersion": live["apiVersion"], "kind": live["kind"], **fresh}
+
+
+def until_gone(
+    kube: Kube, live: JsonObject, seconds: float, stop: threading.Event, tell: Tell
+) -> None:
+    """Return once the object is gone, or another one has its name.
+
+    Raises:
+        NotReady: it is still there in the end; says what holds it.
+    """
+    path, what, uid = kube.path_of(live), describe(live), live["metadata"].get("uid")
+    start, pause, told = time.monotonic(), _FIRST_PAUSE, ""
+    while True:
+        try:
+            live = {"apiVersion": live["apiVersion"], "kind": live["kind"], **kube.get(path)}
+        except KubeError as error:
+            if error.status == 404:
+                return
+            if error.status not in (0, 429, 500, 503):
+                raise ProviderError(f"{what}: {error.message}") from error
+        if live["metadata"].get("uid") != uid:
+            return
+        reason = why_held(live)
+        waited = time.monotonic() - start
+        if stop.is_set() or waited >= seconds:
+            verdict = "cancelled" if stop.is_set() else f"still there after {seconds:g} s"
+            raise NotReady(f"{what}: {verdict}: {reason}", live)
+        if reason != told and waited > _QUIET_SECONDS:
+            told = reason
+            tell(reason)
+        stop.wait(pause)
+        pause = min(pause * 1.6, _LONGEST_PAUSE)
+
+
+def why_held(live: JsonObject) -> str:
+    """Say what keeps an object that is being deleted."""
+    conditions: list[dict[str, Any]] = entries(live, "status", "conditions")
+    holding = [
+        str(entry.get("message"))
+        for entry in conditions
+        if live.get("kind") == "Namespace" and entry.get("status") == "True"
+    ]
+    names = entries(live, "metadata", "finalizers")
+    finalizers = [str(name) for name in names if name not in _COLLECTOR]
+    if any(name in _COLLECTOR for name in names):
+        holding.append("waiting for what it owns to be deleted")
+    if finalizers:
+        holding.append(f"finalizers {', '.join(finalizers)}")
+    return "; ".join(holding) or "being deleted"

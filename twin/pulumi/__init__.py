@@ -1,0 +1,1 @@
+"""The Pulumi engine on the twin: its environment, language hosts and recordings."""

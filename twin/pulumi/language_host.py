@@ -1,0 +1,196 @@
+"""A Python language host for the Pulumi engine, for machines without the official one.
+
+The engine starts it with its own address, reads a port from the first line of output and calls
+this gRPC service. Programs run in this process; policy packs and component plugins as children.
+"""
+
+import gc
+import importlib
+import os
+import queue
+import runpy
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from twin.pulumi.speedups.sdk_parts import load_by_parts
+from twin.pulumi.speedups.sdk_waits import asks_for_debugging, leave_out_debugging, wait_in_batches
+from twin.wire.rpc import empty_pb2, plugin_pb2
+
+_language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
+_language_grpc: Any = importlib.import_module("pulumi.runtime.proto.language_pb2_grpc")
+_automation: Any = importlib.import_module("pulumi.automation._server")
+_ALIVE_SECONDS = 1.0
+_LARGE = tuple(
+    f"{package}.{module}"
+    for package in (
+        "pulumi_gcp.compute",
+        "pulumi_gcp.container",
+        "pulumi_kubernetes.apps.v1",
+        "pulumi_kubernetes.core.v1",
+    )
+    for module in ("_inputs", "outputs")
+)
+"""What takes longest to load of the SDKs."""
+_metadata: Any = importlib.import_module("importlib.metadata")
+
+
+class LanguageHost(_language_grpc.LanguageRuntimeServicer):
+    """Runs Pulumi programs, policy packs and component plugins with this interpreter."""
+
+    def __init__(self, engine_address: str, *, shows_debugging: bool = False) -> None:
+        """Make a host.
+
+        Args:
+            engine_address: of the engine; empty where it says so itself when it attaches.
+            shows_debugging: whether the engine prints what the SDK writes for debugging.
+        """
+        self._engine = engine_address
+        self._shows_debugging = shows_debugging
+        self._loading = threading.Thread(target=load_sdks, daemon=True, name="sdks")
+
+    def About(self, request: Any, context: Any) -> Any:
+        """Say which interpreter runs programs."""
+        return _automation.LanguageServer(None).About(request, context)
+
+    def GetRequiredPlugins(self, request: Any, context: Any) -> Any:
+        """Ask for no plugins: the providers are attached."""
+        return _language_pb2.GetRequiredPluginsResponse()
+
+    def GetRequiredPackages(self, request: Any, context: Any) -> Any:
+        """Ask for no packages: the providers are attached.
+
+        The engine asks first and then starts policy packs: until they answer there is time to load
+        what the program is going to import.
+        """
+        if self._loading.ident is None:
+            self._loading.start()
+        return _language_pb2.GetRequiredPackagesResponse()
+
+    def Handshake(self, request: Any, context: Any) -> Any:
+        """Agree on the protocol; an engine that attaches says here where it is."""
+        self._engine = request.engine_address or self._engine
+        return _language_pb2.LanguageHandshakeResponse()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        """Return the version of the SDK that runs programs."""
+        return plugin_pb2.PluginInfo(version=_metadata.version("pulumi"))
+
+    def InstallDependencies(self, request: Any, context: Any) -> Any:
+        """Install nothing: the project's set-up made the virtual environment."""
+        return iter(())
+
+    def RuntimeOptionsPrompts(self, request: Any, context: Any) -> Any:
+        """Ask nothing."""
+        return _language_pb2.RuntimeOptionsResponse()
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        """Accept a request to stop; the engine ends this process afterwards."""
+        return empty_pb2.Empty()
+
+    def Run(self, request: Any, context: Any) -> Any:
+        """Run a program in this process."""
+        entry = Path(request.info.program_directory, request.info.entry_point)
+        main = entry if entry.suffix == ".py" else entry / "__main__.py"
+        request.args[:] = [self._engine]
+        os.chdir(request.pwd or entry)
+        sys.path.insert(0, str(main.parent))
+        if self._loading.ident is not None:
+            self._loading.join()  # two threads that import the same may see half a module
+
+        wait_in_batches()
+        if not self._shows_debugging:
+            leave_out_debugging()
+
+        def program() -> None:
+            runpy.run_path(str(main), run_name="__main__")
+
+        answer = _automation.LanguageServer(program).Run(request, context)
+        if answer.error:  # it is logged already: the engine would print it a second time
+            answer.error, answer.bail = "", True
+        return answer
+
+    def RunPlugin(self, request: Any, context: Any) -> Iterator[Any]:
+        """Run a policy pack or a component plugin as a child and pass its output on."""
+        entry = str(Path(request.info.program_directory, request.info.entry_point))
+        arguments: list[str] = list(request.args)
+        argv = [sys.executable, "-u", entry, *arguments]
+        if request.kind == "analyzer":
+            argv[2:] = ["-m", "pulumi.policy", *arguments[:1], entry]
+        child = subprocess.Popen(
+            argv,
+            cwd=request.pwd or entry,
+            env=dict(variable.split("=", 1) for variable in request.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        context.add_callback(child.terminate)
+        answers: queue.Queue[Any] = queue.Queue()
+
+        def pump(stream: Any, field: str) -> None:
+            while chunk := stream.read1(65536):
+                answers.put(_language_pb2.RunPluginResponse(**{field: chunk}))
+            answers.put(None)
+
+        for stream, field in ((child.stdout, "stdout"), (child.stderr, "stderr")):
+            threading.Thread(target=pump, args=(stream, field), daemon=True).start()
+        open_streams = 2
+        while open_streams:
+            answer = answers.get()
+            if answer is None:
+                open_streams -= 1
+            else:
+                yield answer
+        yield _language_pb2.RunPluginResponse(exitcode=child.wait())
+
+
+def load_sdks() -> None:
+    """Load what takes longest of the SDKs, as far as they are installed."""
+    for name in _LARGE:
+        with suppress(ImportError):  # another program's environment has other SDKs
+            importlib.import_module(name)
+
+
+def serve(host: LanguageHost) -> tuple[Any, int]:
+    """Start a host on a free loopback port, and return its gRPC server and the port."""
+    server: Any = grpc.server(futures.ThreadPoolExecutor(8))
+    _language_grpc.add_LanguageRuntimeServicer_to_server(host, server)
+    port = int(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    return server, port
+
+
+def wait(server: Any, parent: int) -> None:
+    """Wait until a server ends, or this process has another parent than it had.
+
+    An engine that was killed ends nothing: its child has another parent then.
+    """
+    with suppress(KeyboardInterrupt):  # how the engine ends its plugins
+        while server.wait_for_termination(timeout=_ALIVE_SECONDS) and os.getppid() == parent:
+            pass
+
+
+def main(arguments: list[str]) -> None:
+    """Serve on a free loopback port, which is printed."""
+    gc.disable()  # loading the SDKs makes a million objects that stay: a second less
+    load_by_parts()
+    addresses = [argument for argument in arguments if not argument.startswith("-")]
+    engine = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
+    host = LanguageHost(
+        addresses[0] if addresses else "", shows_debugging=asks_for_debugging(engine)
+    )
+    server, port = serve(host)
+    print(port, flush=True)  # noqa: T201 - the engine reads it
+    wait(server, os.getppid())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

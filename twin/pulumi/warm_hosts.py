@@ -1,0 +1,132 @@
+"""Language hosts with the SDKs loaded: forks of one process that loads them once.
+
+Each run of the engine starts a language host, which loads the SDKs for a second and more before the
+program begins. Where several runs follow each other, the engine attaches to hosts of here instead
+(`PULUMI_DEBUG_LANGUAGES`): the first waits for the SDKs, the others start at once.
+"""
+
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from twin.host.processes import ProcessError
+from twin.pulumi import language_host
+from twin.pulumi.speedups.sdk_parts import load_by_parts
+
+
+class WarmHosts:
+    """The process that has the SDKs loaded, and the hosts that it becomes."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        """Start loading; nothing waits for it yet.
+
+        Args:
+            folder: where the process runs; Python looks for modules in it first, so it has none.
+            environment: of the process itself; each host has one of its own.
+        """
+        self._lock = threading.Lock()
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "twin.pulumi.warm_hosts", str(theirs.fileno())],
+                cwd=folder,
+                env=dict(environment),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # what programs print; what they log goes to the engine
+            )
+        self._answers = self._control.makefile("r")
+
+    def close(self) -> None:
+        """End the process and every host."""
+        self._process.terminate()
+        self._process.wait()
+        self._answers.close()
+        self._control.close()
+
+    @contextmanager
+    def host(self, environment: Mapping[str, str]) -> Generator[int]:
+        """Yield the port of a host for one run of the engine; it ends with the block.
+
+        Args:
+            environment: of the run; `PYTHONPATH` counts as at the start of an interpreter.
+
+        Raises:
+            twin.host.processes.ProcessError: the process is gone.
+        """
+        answer = self._ask({"environment": dict(environment)})
+        try:
+            yield answer["port"]
+        finally:
+            self._ask({"end": answer["pid"]})
+
+    def _ask(self, request: Mapping[str, object]) -> dict[str, int]:
+        with self._lock:
+            try:
+                self._control.sendall(json.dumps(request).encode() + b"\n")
+                answer = self._answers.readline()
+            except OSError:
+                answer = ""
+        if not answer:
+            raise ProcessError("the process that has the SDKs loaded has ended")
+        return json.loads(answer)
+
+
+def main(control: socket.socket) -> None:
+    """Load the SDKs, then make and end hosts as a line of JSON each asks for."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the command, which may have to tidy
+    gc.disable()
+    load_by_parts()
+    language_host.load_sdks()
+    gc.freeze()  # pages stay shared with the hosts
+    with control, control.makefile("r") as requests:
+        for line in requests:
+            request = json.loads(line)
+            if "end" in request:
+                os.kill(request["end"], signal.SIGTERM)
+                os.waitpid(request["end"], 0)
+                answer: dict[str, int] = {}
+            else:
+                answer = _forked(request["environment"], control)
+            control.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _forked(environment: dict[str, str], control: socket.socket) -> dict[str, int]:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read)
+            control.close()
+            _become(environment, write)
+        finally:
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        return {"pid": pid, "port": int(answer.readline())}
+
+
+def _become(environment: dict[str, str], write: int) -> None:
+    """Serve as the host of one run until the process is ended, or its parent is gone."""
+    parent = os.getppid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(environment)
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [folder for folder in folders if folder]
+    server, port = language_host.serve(language_host.LanguageHost(""))
+    with os.fdopen(write, "w") as answer:
+        print(port, file=answer)
+    language_host.wait(server, parent)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,195 @@
+"""Monitoring objects, a real API server and a real Prometheus."""
+
+import http.server
+import threading
+
+import pytest
+
+from twin.cluster.monitoring import promql
+from twin.cluster.monitoring.server import address_of, process_name
+from twin.host import processes
+from twin.wire.kube import KubeError
+
+pytestmark = pytest.mark.needs_tools
+
+PAGE = """# TYPE demo_queue gauge
+demo_queue 3
+# TYPE demo_secret gauge
+demo_secret 1
+"""
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """Serves PAGE to everybody."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(PAGE.encode())
+
+    def log_message(self, format, *args):  # noqa: A002 - the base's name
+        del format, args
+
+
+@pytest.fixture(scope="module")
+def metrics_port():
+    """A program that exports metrics on every address of a pod, where no agent runs one."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def replica(cluster, metrics_port):
+    """A pod of a namespace `monitored` whose address is this process'."""
+    labels = {"app": "demo", "team": "search"}
+    port = {"name": "metrics", "containerPort": metrics_port}
+    containers = [{"name": "main", "image": "demo", "ports": [port]}]
+    path = "/api/v1/namespaces/monitored/pods/demo-0"
+    cluster.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "monitored"}},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "monitored"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "demo-0", "namespace": "monitored", "labels": labels},
+            "spec": {"containers": containers, "nodeSelector": {"nowhere": "true"}},
+        },
+    )
+    cluster.kube.patch(
+        f"{path}/status", {"status": {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}}
+    )
+    yield "demo-0"
+    cluster.kube.delete(path)
+
+
+def monitoring(name, **spec):
+    """Return a PodMonitoring of the pods `app: demo`."""
+    drop = {"action": "drop", "sourceLabels": ["__name__"], "regex": "demo_secret"}
+    endpoint = {"port": "metrics", "interval": "15s", "metricRelabeling": [drop]}
+    return {
+        "apiVersion": "monitoring.googleapis.com/v1",
+        "kind": "PodMonitoring",
+        "metadata": {"name": name, "namespace": "monitored"},
+        "spec": {"selector": {"matchLabels": {"app": "demo"}}, "endpoints": [endpoint], **spec},
+    }
+
+
+def rules(name, *rules, kind="Rules"):
+    """Return a rules object of one group."""
+    metadata = {"name": name} | ({"namespace": "monitored"} if kind == "Rules" else {})
+    groups = [{"name": "g", "interval": "15s", "rules": list(rules)}]
+    return {
+        "apiVersion": "monitoring.googleapis.com/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {"groups": groups},
+    }
+
+
+def ask(cluster, expression):
+    """Return the samples of an expression; none while Prometheus starts."""
+    address = address_of(cluster.ctx.dir)
+    try:
+        return promql.query(address, expression) if address else []
+    except promql.QueryError:
+        return []
+
+
+def condition(cluster, obj):
+    """Return the condition of an object that tells whether it became configuration."""
+    try:
+        status = cluster.kube.get(cluster.kube.path_of(obj)).get("status", {})
+    except KubeError:
+        return None
+    return next(iter(status.get("conditions", [])), None)
+
+
+def test_pods_are_scraped_with_the_labels_of_managed_prometheus(cluster, replica):
+    labels = {"metadata": ["pod", "container"], "fromPod": [{"from": "team", "to": "owner"}]}
+    wanted = monitoring("demo", targetLabels=labels)
+    cluster.apply(wanted)
+    (found,) = cluster.until(lambda: ask(cluster, "demo_queue"), "the scraped gauge")
+    assert found.value == 3
+    assert found.labels == {
+        "__name__": "demo_queue",
+        "cluster": "test",
+        "container": "main",
+        "instance": f"{replica}:metrics",
+        "job": "demo",
+        "location": "us-central1",
+        "namespace": "monitored",
+        "owner": "search",
+        "pod": replica,
+        "project_id": "acme",
+    }
+    assert ask(cluster, "demo_secret") == []
+    assert cluster.until(lambda: condition(cluster, wanted), "a status")["status"] == "True"
+
+
+def test_what_would_change_a_protected_label_is_refused_and_the_rest_goes_on(cluster, replica):
+    taken = {"action": "replace", "sourceLabels": ["a"], "targetLabel": "b", "regex": "("}
+    endpoint = {"port": "metrics", "interval": "15s", "metricRelabeling": [taken]}
+    broken = monitoring("broken", endpoints=[endpoint])
+    cluster.apply(broken, monitoring("second"))
+    cluster.until(lambda: ask(cluster, 'demo_queue{job="second"}'), "the other one's gauge")
+    found = cluster.until(lambda: condition(cluster, broken), "a status")
+    assert found["status"] == "False"
+    assert "invalid regex" in found["message"]
+
+
+def test_rules_see_their_own_namespace_and_cluster_rules_the_cluster(cluster, replica):
+    cluster.apply(
+        monitoring("demo"),
+        rules("own", {"record": "own:pods", "expr": "sum(kube_pod_status_phase)"}),
+        rules(
+            "all", {"record": "all:pods", "expr": "sum(kube_pod_status_phase)"}, kind="ClusterRules"
+        ),
+        rules("bad", {"record": "bad:pods", "expr": 'x{namespace="other"}'}),
+    )
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "elsewhere", "namespace": "gmp-public"},
+            "spec": {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"no": "where"}},
+        }
+    )
+    (own,) = cluster.until(lambda: ask(cluster, "own:pods"), "the recorded series")
+    assert own.value == 1
+    assert own.labels["namespace"] == "monitored"
+    cluster.until(lambda: ask(cluster, "all:pods > 1"), "every namespace's pods")
+    bad = rules("bad", {"expr": ""})
+    refused = cluster.until(lambda: condition(cluster, bad), "a status")
+    assert refused["status"] == "False"
+    assert "conflicting label matcher" in refused["message"]
+    cluster.kube.delete("/api/v1/namespaces/gmp-public/pods/elsewhere")
+
+
+def test_prometheus_comes_back_at_its_address_with_what_it_knew(cluster, replica):
+    cluster.apply(monitoring("demo"))
+    cluster.until(lambda: ask(cluster, "demo_queue"), "the scraped gauge")
+    before = address_of(cluster.ctx.dir)
+    (first,) = ask(cluster, "min_over_time(timestamp(demo_queue{job='demo'})[1h:1s])")
+    processes.stop(cluster.ctx.paths, process_name(cluster.ctx.dir))
+    (again,) = cluster.until(
+        lambda: ask(cluster, "min_over_time(timestamp(demo_queue{job='demo'})[1h:1s])"), "an answer"
+    )
+    assert address_of(cluster.ctx.dir) == before
+    assert again.value <= first.value + 1
+
+
+def test_a_pod_monitoring_that_goes_ends_its_job(cluster, replica):
+    cluster.apply(monitoring("short"))
+    cluster.until(lambda: ask(cluster, 'up{job="short"}'), "the job")
+    cluster.kube.delete(cluster.kube.path_of(monitoring("short")))
+    # its last samples stay visible for Prometheus' lookback: what ends is new ones
+    old = 'time() - timestamp(up{job="short"}) > 4'
+    cluster.until(lambda: ask(cluster, old), "the end of the job")

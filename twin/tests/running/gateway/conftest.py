@@ -1,0 +1,71 @@
+"""Fixtures of the gateway tests."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from twin.tests.running.eventually import eventually
+from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, PORT, ask
+from twin.tests.running.gateway.cluster import Cluster
+from twin.tests.running.gateway.manifests import gateway, model_rules, route, service
+from twin.toolchain import ToolError, tool
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start the cluster once, with a running controller; everything ends with the session."""
+    try:
+        for program in ("etcd", "kube-apiserver", "epp", "bbr", "envoy"):
+            tool(program)
+    except ToolError as error:
+        pytest.skip(str(error))
+    found = Cluster(Path(tmp_path_factory.mktemp("gw")))
+    try:
+        found.start()
+        found.start_controller()
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope="session")
+def models(cluster: Cluster):
+    """Two models and 100 adapters behind one address, and a static catalogue."""
+    pods = {
+        "llama": cluster.model("llama", 3),
+        "gemma": cluster.model("gemma", 1, "FailOpen"),
+    }
+    pods["catalogue"] = [cluster.pod("catalogue", {"app": "catalogue"})]
+    names = {"llama-8b": "llama", "gemma-27b": "gemma", **dict.fromkeys(ADAPTERS, "llama")}
+    catalogue = {
+        "matches": [{"path": {"type": "Exact", "value": "/v1/models"}, "method": "GET"}],
+        "backendRefs": [{"name": "catalogue", "port": 80}],
+    }
+    svc = service("catalogue", {"app": "catalogue"}, 80)
+    svc["spec"]["ports"][0]["targetPort"] = 8000
+    cluster.apply(
+        svc,
+        *gateway("models", ADDRESS, PORT),
+        route("models", "models", model_rules(names)),
+        route("catalogue", "models", [catalogue]),
+    )
+    limit = time.monotonic() + 30
+    while True:
+        try:
+            if (
+                all(ask(m)[0] == 200 for m in ("llama-8b", "gemma-27b"))
+                and ask(None, "/v1/models")[0] == 200
+            ):
+                return pods
+        except OSError:
+            pass
+        assert time.monotonic() < limit, "the gateway does not answer"
+        time.sleep(0.1)
+
+
+@pytest.fixture(name="eventually")
+def repeat_until_it_holds():
+    """Return a function that repeats a check until it holds."""
+    return eventually

@@ -1,0 +1,85 @@
+"""Interactive before batch: what the picker refuses while every replica is saturated."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gke_inference.gateway.routes import RoutedModel, objectives
+from twin.tests.running.gateway.client import ask
+from twin.tests.running.gateway.manifests import pool
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
+HEADER = "x-gateway-inference-objective"
+SATURATED = {"waiting": 100, "kv": 0.99}
+
+
+@pytest.fixture
+def classes(cluster, models):
+    """The objectives that the platform makes for a model."""
+    model = RoutedModel(
+        model_name="llama-8b",
+        pool_name="llama",
+        selector={"model": "llama"},
+        target_port=8000,
+        timeout_seconds=60,
+    )
+    made = objectives(model, "default")
+    cluster.apply(*made)
+    yield {obj["metadata"]["name"].rpartition("-")[2]: obj["metadata"]["name"] for obj in made}
+    cluster.engines.metrics.clear()
+    for obj in made:
+        cluster.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"])
+
+
+def asked(objective):
+    return ask("llama-8b", headers={HEADER: objective})
+
+
+def test_batch_is_refused_and_interactive_served_while_every_replica_is_saturated(
+    cluster, models, classes, eventually
+):
+    for address in models["llama"]:
+        cluster.engines.metrics[address] = SATURATED
+    eventually(lambda: asked(classes["batch"])[0] == 429)
+    kinds = ["batch", "interactive"] * 30
+    with ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(lambda kind: (kind, asked(classes[kind])), kinds))
+    assert {a[0] for kind, a in answers if kind == "interactive"} == {200}
+    refused = [a for kind, a in answers if kind == "batch"]
+    assert {status for status, _, _ in refused} == {429}
+    assert all(int(headers["retry-after"]) >= 1 for _, headers, _ in refused)
+    assert {body["error"]["type"] for _, _, body in refused} == {"RateLimitError"}
+    # nobody who says nothing is shed
+    assert ask("llama-8b")[0] == 200
+
+
+def test_one_replica_with_room_is_enough_for_batch(cluster, models, classes, eventually):
+    first, *others = models["llama"]
+    for address in models["llama"]:
+        cluster.engines.metrics[address] = SATURATED
+    eventually(lambda: asked(classes["batch"])[0] == 429)
+    cluster.engines.metrics.pop(first)
+    answer = eventually(lambda: (a := asked(classes["batch"]))[0] == 200 and a)
+    assert answer[2]["served_by"] == first
+    assert answer[2]["served_by"] not in others
+
+
+def test_batch_is_served_like_any_other_request_while_there_is_room(classes, models, eventually):
+    eventually(lambda: asked(classes["batch"])[0] == 200)
+    assert asked(classes["interactive"])[0] == 200
+
+
+def test_the_pickers_flow_control_fails_every_priority_but_zero(
+    cluster, models, classes, eventually
+):
+    """Why the platform ships without it; an upgrade of the picker that mends it fails here."""
+    cluster.start_picker("llama", "llama-queued", "featureGates: [flowControl]\n")
+    cluster.apply(pool("llama", "llama-queued"))
+    try:
+        eventually(lambda: asked(classes["interactive"])[0] == 500, 30)
+        assert asked(classes["batch"])[0] == 500
+        assert ask("llama-8b")[0] == 200
+    finally:
+        cluster.apply(pool("llama", "llama-epp"))
+        eventually(lambda: asked(classes["interactive"])[0] == 200, 30)
+        cluster.kill("llama-queued")

@@ -1,0 +1,84 @@
+"""Which pods the agent runs, and that KWOK is told the same."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from twin.cluster.agent.launching.claims import JQ, Kind, is_claimed, kind_of, sidecars
+from twin.cluster.base.stages import STAGES, kwok_args
+
+
+@pytest.mark.parametrize(
+    ("image", "kind"),
+    [
+        ("vllm/vllm-openai:v0.32.0", Kind.ENGINE),
+        ("vllm/vllm-tpu@sha256:abc", Kind.ENGINE),
+        ("us-docker.pkg.dev/p/engines/vllm-tpu:1", Kind.ENGINE),
+        ("registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0", Kind.PICKER),
+        ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
+        ("registry.k8s.io/lws/lws:v0.9.0", Kind.OPERATOR),
+        ("registry.k8s.io/lws/tools:v0.9.0", Kind.IDLE),
+        ("registry.k8s.io/pause:3.10", Kind.IDLE),
+        ("vllm/tools:1", Kind.IDLE),
+        ("example/eppo:1", Kind.IDLE),
+    ],
+)
+def test_the_image_says_what_a_container_becomes(image: str, kind: Kind):
+    assert kind_of({"name": "c", "image": image}) is kind
+
+
+def test_the_catalogue_is_nginx_by_that_name():
+    image = "docker.io/nginxinc/nginx-unprivileged:1.29"
+    assert kind_of({"name": "catalogue", "image": image}) is Kind.CATALOGUE
+    assert kind_of({"name": "web", "image": image}) is Kind.IDLE
+
+
+def test_a_pod_with_one_such_container_is_the_agents():
+    idle = {"name": "side", "image": "busybox"}
+    engine = {"name": "vllm", "image": "vllm/vllm-openai:1"}
+    assert is_claimed({"spec": {"containers": [idle, engine]}})
+    assert not is_claimed({"spec": {"containers": [idle]}})
+
+
+def stages() -> dict[str, Any]:
+    found = [yaml.safe_load(file.read_text()) for file in STAGES.glob("*.yaml")]
+    return {stage["metadata"]["name"]: stage["spec"] for stage in found}
+
+
+@pytest.mark.parametrize("name", ["pod-ready", "pod-complete", "pod-delete"])
+def test_kwok_leaves_the_agents_pods_alone_by_the_same_rule(name: str):
+    conditions = stages()[name]["selector"]["matchExpressions"]
+    assert {"key": JQ, "operator": "DoesNotExist"} in conditions
+
+
+def test_kwok_gives_every_pod_its_address():
+    assert JQ not in str(stages()["pod-create"]["selector"])
+
+
+def test_kwok_is_given_every_stage():
+    files = [Path(argument.removeprefix("--config=")) for argument in kwok_args()]
+    assert [file.name for file in files] == [
+        "node-initialize.yaml",
+        "pod-complete.yaml",
+        "pod-create.yaml",
+        "pod-delete.yaml",
+        "pod-ready.yaml",
+    ]
+    assert all(file.exists() for file in files)
+
+
+def test_the_parts_of_disaggregated_serving_are_told_apart():
+    picker = {"name": "epp", "image": "ghcr.io/llm-d/llm-d-inference-scheduler:v0.4.0"}
+    sidecar = {
+        "name": "routing-proxy",
+        "image": "ghcr.io/llm-d/llm-d-routing-sidecar:v0.8.0",
+        "restartPolicy": "Always",
+    }
+    once = {**sidecar, "restartPolicy": "Never"}
+    assert kind_of(picker) is Kind.PD_PICKER
+    assert kind_of(sidecar) is Kind.SIDECAR
+    pod = {"spec": {"containers": [picker], "initContainers": [sidecar, once]}}
+    assert is_claimed(pod)
+    assert sidecars(pod) == [sidecar]

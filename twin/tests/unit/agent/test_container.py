@@ -1,0 +1,205 @@
+"""A container's life: start, probes, failure, back-off, adoption."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from twin.cluster.agent import records, status
+from twin.cluster.agent.container import Container
+from twin.cluster.agent.launching.claims import Kind
+from twin.cluster.agent.launching.launch import Launch
+from twin.world.rules import Rules
+
+SLEEPS = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+FAILS = [sys.executable, "-S", "-c", "import sys; print('out of luck'); sys.exit(3)"]
+ENDS = [sys.executable, "-S", "-c", "pass"]
+
+
+class Server:
+    """Answers probes with a status that tests change."""
+
+    def __init__(self) -> None:
+        self.status = 200
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(outer.status)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        self._http = HTTPServer(("127.0.0.1", 0), Handler)
+        self.address = ("127.0.0.1", self._http.server_port)
+        Thread(target=self._http.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Container]]:
+    made: list[Container] = []
+
+    def build(argv: list[str], policy: str = "Always", target: Any = None, **spec: Any):
+        container = Container(
+            {"name": "c", "image": "vllm/vllm-openai:1", **spec},
+            Launch(Kind.ENGINE, argv, {"PATH": "/usr/bin"}),
+            tmp_path,
+            tmp_path / "c.log",
+            policy,
+            Rules(speed=1000),
+            target or (lambda port: ("127.0.0.1", int(port))),
+            lambda *_: None,
+        )
+        made.append(container)
+        return container
+
+    yield build
+    records.end([c.record for c in made if c.record is not None], grace=0.1)
+
+
+def until(container: Container, check: Callable[[], Any], seconds: float = 10.0) -> None:
+    limit = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < limit, container.status()
+        container.tick()
+        time.sleep(0.01)
+
+
+def test_without_probes_a_running_container_is_ready(make: Callable[..., Container]):
+    container = make(SLEEPS)
+    container.tick()
+    assert container.status()["ready"] is True
+    assert container.status()["state"]["running"]["startedAt"].endswith("Z")
+
+
+def test_a_container_is_ready_after_startup_and_readiness_and_not_after_a_failure(
+    make: Callable[..., Container], server: Server
+):
+    probe = {"httpGet": {"path": "/health", "port": 1}, "periodSeconds": 0.01}
+    server.status = 503
+    container = make(
+        SLEEPS,
+        target=lambda _: server.address,
+        startupProbe={**probe, "failureThreshold": 1000},
+        readinessProbe=probe,
+    )
+    container.tick()
+    container.tick()
+    assert not container.started
+    server.status = 200
+    until(container, lambda: container.started and container.ready)
+    server.status = 500
+    until(container, lambda: not container.ready)
+    assert container.restarts == 0
+
+
+@pytest.mark.parametrize("name", ["startupProbe", "livenessProbe"])
+def test_a_container_that_fails_startup_or_liveness_is_killed_and_restarted(
+    name: str, make: Callable[..., Container], server: Server
+):
+    server.status = 500
+    probe = {
+        "httpGet": {"path": "/", "port": 1},
+        "periodSeconds": 0.01,
+        "failureThreshold": 2,
+    }
+    container = make(SLEEPS, target=lambda _: server.address, **{name: probe})
+    until(container, lambda: container.restarts == 1)
+    assert container.last_state["terminated"]["exitCode"] == 128 + signal.SIGTERM
+
+
+def test_a_failing_container_backs_off_longer_each_time(make: Callable[..., Container]):
+    container = make(FAILS)
+    until(container, lambda: container.restarts == 3)
+    waiting = container.status()["state"]["waiting"]
+    assert waiting["reason"] == "CrashLoopBackOff"
+    assert "back-off 20s" in waiting["message"]
+    ended = container.status()["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["message"]) == (3, "out of luck")
+
+
+@pytest.mark.parametrize(
+    ("argv", "policy", "phase"),
+    [(ENDS, "Never", "Succeeded"), (FAILS, "Never", "Failed"), (ENDS, "OnFailure", "Succeeded")],
+)
+def test_a_container_that_need_not_run_for_ever_ends_its_pod(
+    argv: list[str], policy: str, phase: str, make: Callable[..., Container]
+):
+    container = make(argv, policy)
+    until(container, lambda: container.finished)
+    assert status.phase([container]) == phase
+
+
+def test_a_program_that_is_not_there_keeps_the_container_waiting(make: Callable[..., Container]):
+    container = make(["/no/such/program"])
+    container.tick()
+    assert container.restarts == 1
+    assert not container.ready
+
+
+def test_a_new_agent_takes_over_the_process_and_its_restart_count(
+    make: Callable[..., Container],
+):
+    first = make(SLEEPS)
+    first.restarts = 2
+    first.tick()
+    second = make(SLEEPS)
+    assert second.adopt()
+    second.tick()
+    assert second.record == first.record
+    assert second.restarts == 2
+
+
+def test_a_record_of_another_process_with_that_number_is_not_taken(
+    make: Callable[..., Container], tmp_path: Path
+):
+    container = make(SLEEPS)
+    container.tick()
+    assert container.record is not None
+    stored = container.file.read_text().replace(container.record.started, "1")
+    container.file.write_text(stored)
+    found = records.read(container.file)
+    assert found is not None
+    assert not found.alive
+
+
+def test_all_processes_of_a_cluster_can_be_ended(tmp_path: Path):
+    file = tmp_path / "pods" / "ns" / "uid" / "c.process.json"
+    record = records.start(SLEEPS, {"PATH": "/usr/bin"}, tmp_path / "log", file, 0)
+    assert record.alive
+    records.stop_all(tmp_path)
+    assert not record.alive
+    assert not file.exists()
+    records.stop_all(tmp_path)
+
+
+def test_a_transition_time_changes_with_its_condition_only(make: Callable[..., Container]):
+    container = make(SLEEPS)
+    container.tick()
+    pod: dict[str, Any] = {"spec": {}, "status": {}}
+    pod["status"]["conditions"] = status.conditions(pod, [container], "t1")
+    again = status.conditions(pod, [container], "t2")
+    assert {entry["lastTransitionTime"] for entry in again} == {"t1"}
+    container.ready = False
+    changed = {e["type"]: e for e in status.conditions(pod, [container], "t3")}
+    assert changed["Ready"]["lastTransitionTime"] == "t3"
+    assert changed["Ready"]["reason"] == "ContainersNotReady"
+    assert changed["Initialized"]["lastTransitionTime"] == "t1"

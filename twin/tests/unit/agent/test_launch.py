@@ -1,0 +1,153 @@
+"""From containers to processes: arguments, environment, hardware, ports."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twin.cluster.agent.launching.environment import ConfigError, expand, field
+from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
+from twin.cluster.agent.launching.launch import Place, engine_arguments, plan, split_flags
+from twin.cluster.agent.launching.volumes import Mount, rewrite
+from twin.world.rules import Rules
+
+POD = {
+    "metadata": {"name": "p", "namespace": "n", "labels": {"a.b/c": "x"}},
+    "spec": {"nodeName": "node-1"},
+    "status": {"podIP": "127.64.0.9", "hostIP": "127.0.0.1"},
+}
+GPU = {"name": "vllm", "image": "vllm/vllm-openai:1", "args": ["m-8b"]}
+API_SERVER = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+
+
+def place(node: NodeHardware, mounts: list[Mount] | None = None) -> Place:
+    return Place(
+        POD, node, mounts or [], {"X": "1"}, Path("/k"), Rules(), lambda name: Path("/bin") / name
+    )
+
+
+L4 = NodeHardware("gpu", "nvidia-l4", 1)
+V6E = NodeHardware("tpu", "tpu-v6e-slice", 4)
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ([], ["m-8b", "--port=8000"]),
+        ([], ["serve", "m-8b", "--port=8000"]),
+        (["vllm", "serve"], ["m-8b", "--port=8000"]),
+        (API_SERVER, ["m-8b", "--port=8000"]),
+        (["/bin/sh", "-c", 'exec vllm serve "$@"', "engine"], ["m-8b", "--port=8000"]),
+        (["bash", "-lc"], ["set -e; exec vllm serve ${MODEL} \\\n --port=$PORT"]),
+        (
+            ["/bin/sh", "-c", f'if x; then exec {shlex.join(API_SERVER)} "$@"; fi', "engine"],
+            ["$(MODEL)", "--port=8000"],
+        ),
+    ],
+)
+def test_the_engines_own_arguments_are_found(command: list[str], args: list[str]):
+    container = {**GPU, "command": command, "args": args}
+    assert engine_arguments(container, {"MODEL": "m-8b", "PORT": "8000"}) == [
+        "m-8b",
+        "--port=8000",
+    ]
+
+
+@pytest.mark.parametrize("command", [["sleep", "1"], ["sh", "-c", "sleep 1"]])
+def test_a_command_that_starts_no_engine_is_refused(command: list[str]):
+    with pytest.raises(ConfigError, match="no vLLM server"):
+        engine_arguments({**GPU, "command": command}, {})
+
+
+def test_an_engine_is_told_its_hardware_and_address():
+    launch = plan({**GPU, "resources": {"limits": {"nvidia.com/gpu": "1"}}}, place(L4))
+    assert launch.argv[:3] == [sys.executable, "-m", "simulator.server"]
+    environment = launch.environment
+    assert environment["GKE_INFERENCE_SIM_ACCELERATOR"] == "nvidia-l4"
+    assert environment["GKE_INFERENCE_SIM_POD_IP"] == "127.64.0.9"
+    assert json.loads(environment["GKE_INFERENCE_SIM_DURATIONS"])["compile_tpu"] > 0
+    assert environment["X"] == "1"
+
+
+def test_an_engine_on_the_wrong_hardware_sleeps():
+    assert plan(GPU, place(V6E)).argv == []
+    tpu = {**GPU, "image": "vllm/vllm-tpu:1"}
+    assert plan(tpu, place(V6E)).environment["GKE_INFERENCE_SIM_CHIPS"] == "4"
+
+
+def test_what_a_container_asks_for_says_more_than_its_image():
+    asking = {**GPU, "resources": {"limits": {"google.com/tpu": "4"}}}
+    assert made_for(asking) == "tpu"
+    assert made_for(GPU) == "gpu"
+
+
+def test_a_nodes_hardware_is_read_from_its_labels():
+    labels = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    node: dict[str, Any] = {
+        "metadata": {"labels": labels},
+        "status": {"capacity": {"nvidia.com/gpu": "2"}},
+    }
+    assert of_node(node) == NodeHardware("gpu", "nvidia-l4", 2)
+    assert of_node({"metadata": {}}).kind == "cpu"
+
+
+def test_the_pickers_ports_are_moved_and_its_paths_rewritten(tmp_path: Path):
+    container = {
+        "name": "epp",
+        "image": "x/epp:v1.2.0",
+        "args": ["--config-file", "/config/p.yaml", "--grpc-port=9100", "-v", "1"],
+    }
+    launch = plan(container, place(L4, [Mount("/config", tmp_path, True)]))
+    assert launch.argv[:5] == ["/bin/epp", "--config-file", f"{tmp_path}/p.yaml", "-v", "1"]
+    assert set(launch.ports) == {9100, 9003, 9090}
+    assert f"--grpc-port={launch.ports[9100][1]}" in launch.argv
+    assert launch.environment["KUBECONFIG"] == "/k"
+    assert launch.needs_kubeconfig
+
+
+def test_flags_are_taken_out_in_both_ways_of_writing():
+    rest, found = split_flags(["--a=1", "--b", "2", "-v", "3"], {"a", "b"})
+    assert (rest, found) == (["-v", "3"], {"a": "1", "b": "2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("$(A)-x", "1-x"), ("$(MISSING)", "$(MISSING)"), ("$$(A)", "$(A)"), ("$A", "$A")],
+)
+def test_references_are_expanded_as_kubernetes_does(text: str, value: str):
+    assert expand(text, {"A": "1"}) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("metadata.name", "p"),
+        ("metadata.labels['a.b/c']", "x"),
+        ("status.podIP", "127.64.0.9"),
+        ("spec.nodeName", "node-1"),
+        ("spec.serviceAccountName", "default"),
+    ],
+)
+def test_the_downward_api_gives_fields_of_the_pod(path: str, value: str):
+    assert field(POD, path) == value
+
+
+def test_an_unknown_field_is_refused():
+    with pytest.raises(ConfigError, match="unsupported fieldPath"):
+        field(POD, "spec.nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("--config-file=/config/a.yaml", "--config-file=/host/a.yaml"),
+        ("/config", "/host"),
+        ("/configuration/a", "/configuration/a"),
+        ("/etc/config/a", "/etc/config/a"),
+    ],
+)
+def test_only_whole_mount_paths_are_rewritten(text: str, value: str):
+    assert rewrite(text, [Mount("/config", Path("/host"), False)]) == value

@@ -1,0 +1,67 @@
+"""Alert policies of the twin's cloud, as its Prometheus evaluates them."""
+
+from twin.cluster.monitoring import alert_policies
+from twin.cluster.monitoring.durations import Clock
+from twin.host.paths import TwinPaths
+from twin.world.store import Record
+
+
+def policy(project="acme", **changes):
+    asked = {
+        "alertRule": "QueueTooLong",
+        "duration": "300s",
+        "labels": {"severity": "warning"},
+        "query": "avg(vllm:num_requests_waiting) > 20",
+    }
+    inputs = {
+        "conditions": [{"conditionPrometheusQueryLanguage": asked, "displayName": "QueueTooLong"}],
+        "documentation": {"content": "Requests wait.\n\nRunbook: docs/runbooks/queue-too-long.md"},
+        "project": project,
+        **changes,
+    }
+    return Record(
+        type="gcp:monitoring/alertPolicy:AlertPolicy",
+        id="1",
+        name="alerts-queue-too-long",
+        project=project,
+        urn="urn",
+        status="ready",
+        acknowledged=True,
+        inputs=inputs,
+        outputs={},
+        created=0.0,
+    )
+
+
+def groups(monkeypatch, tmp_path, *records):
+    monkeypatch.setattr(alert_policies, "list_resources", lambda _paths: list(records))
+    return alert_policies.rule_file(TwinPaths(tmp_path), "acme", Clock(30, 1))["groups"]
+
+
+def test_a_policy_is_a_rule_on_the_twin_s_clock(monkeypatch, tmp_path):
+    (group,) = groups(monkeypatch, tmp_path, policy())
+    assert group["interval"] == "2000ms"
+    assert group["rules"] == [
+        {
+            "alert": "QueueTooLong",
+            "annotations": {
+                "runbook": "docs/runbooks/queue-too-long.md",
+                "summary": "Requests wait.",
+            },
+            "expr": "avg(vllm:num_requests_waiting) > 20",
+            "for": "10000ms",
+            "labels": {"severity": "warning"},
+        }
+    ]
+
+
+def test_policies_that_are_off_or_of_another_project_or_kind_are_none(monkeypatch, tmp_path):
+    threshold = [{"displayName": "cpu", "conditionThreshold": {"comparison": "COMPARISON_GT"}}]
+    found = groups(
+        monkeypatch,
+        tmp_path,
+        policy(enabled=False),
+        policy(project="other"),
+        policy(conditions=threshold),
+    )
+    assert found == []

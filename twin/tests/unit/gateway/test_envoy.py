@@ -1,0 +1,357 @@
+"""What Envoy is told, and that the real Envoy takes it."""
+
+import json
+import subprocess
+
+import pytest
+
+from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
+from twin.cluster.gateway.envoy.listeners import listeners_of
+from twin.cluster.gateway.envoy.messages import PICKER_FILTER, file_name, response
+from twin.cluster.gateway.envoy.routes import tables_of
+from twin.cluster.gateway.translation.translate import translate
+from twin.tests.unit.gateway.builders import (
+    POOL_API,
+    body_router,
+    gateway,
+    model,
+    pod,
+    policy,
+    route,
+    rule,
+    service,
+    snapshot,
+    to_pool,
+    to_service,
+)
+from twin.toolchain import ToolError, tool
+
+
+def model_of(*objects):
+    return translate(snapshot(*objects)).gateways["ns", "gw"]
+
+
+def routes_of(*rules, extra=()):
+    objects = [gateway(), route("r", *rules), service("w"), *model("m"), *model("n"), *extra]
+    (table,) = tables_of(model_of(*objects)).values()
+    return table["virtual_hosts"][0]["routes"]
+
+
+def test_a_route_to_a_pool_asks_the_picker_of_that_pool():
+    (found,) = routes_of(rule(to_pool("m")))
+    (cluster,) = found["route"]["weighted_clusters"]["clusters"]
+    assert cluster["name"] == "pool/ns/m"
+    overrides = cluster["typed_per_filter_config"][PICKER_FILTER]["overrides"]
+    assert overrides["grpc_service"] == {
+        "envoy_grpc": {"cluster_name": "picker/ns/m", "authority": "m-epp.ns.svc:9002"}
+    }
+    assert overrides["failure_mode_allow"] is False
+    assert overrides["processing_mode"] == {
+        "request_header_mode": "SEND",
+        "request_body_mode": "FULL_DUPLEX_STREAMED",
+        "request_trailer_mode": "SEND",
+        "response_header_mode": "SEND",
+        "response_body_mode": "FULL_DUPLEX_STREAMED",
+        "response_trailer_mode": "SEND",
+    }
+    assert found["route"]["timeout"] == "30s"
+
+
+def test_a_route_to_a_service_asks_no_picker():
+    (found,) = routes_of(rule(to_service("w")))
+    assert found["route"]["weighted_clusters"]["clusters"] == [
+        {"name": "service/ns/w/80", "weight": 1}
+    ]
+
+
+def test_shares_keep_their_weights_and_a_share_of_nothing_is_left_out():
+    (found,) = routes_of(rule(to_pool("m", weight=9), to_pool("n", weight=0), to_service("w")))
+    clusters = found["route"]["weighted_clusters"]["clusters"]
+    assert [(c["name"], c["weight"]) for c in clusters] == [
+        ("pool/ns/m", 9),
+        ("service/ns/w/80", 1),
+    ]
+
+
+def test_an_invalid_share_is_answered_with_500_and_the_others_are_served():
+    (found,) = routes_of(rule(to_pool("m"), to_pool("gone")))
+    assert found["route"]["cluster_not_found_response_code"] == "INTERNAL_SERVER_ERROR"
+    (alone,) = routes_of(rule(to_pool("gone")))
+    assert alone["direct_response"]["status"] == 500
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [
+        ({}, {"prefix": "/"}),
+        ({"path": {"value": "/v1/"}}, {"path_separated_prefix": "/v1"}),
+        ({"path": {"type": "Exact", "value": "/v1"}}, {"path": "/v1"}),
+        (
+            {"method": "GET"},
+            {
+                "prefix": "/",
+                "headers": [{"name": ":method", "string_match": {"exact": "GET"}}],
+            },
+        ),
+        (
+            {"headers": [{"name": "Host", "value": "h"}]},
+            {"prefix": "/", "headers": [{"name": ":authority", "string_match": {"exact": "h"}}]},
+        ),
+        (
+            {"queryParams": [{"name": "q", "type": "RegularExpression", "value": "a+"}]},
+            {
+                "prefix": "/",
+                "query_parameters": [
+                    {"name": "q", "string_match": {"safe_regex": {"regex": "a+"}}}
+                ],
+            },
+        ),
+    ],
+)
+def test_matches_in_envoys_words(match, expected):
+    (found,) = routes_of(rule(to_service("w"), matches=[match]))
+    assert found["match"] == expected
+
+
+def test_header_filters_set_add_and_remove():
+    change = {
+        "set": [{"name": "a", "value": "100%"}],
+        "add": [{"name": "b", "value": "2"}],
+        "remove": ["c"],
+    }
+    filters = [
+        {"type": "RequestHeaderModifier", "requestHeaderModifier": change},
+        {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"remove": ["d"]}},
+    ]
+    (found,) = routes_of(rule(to_service("w"), filters=filters))
+    assert found["request_headers_to_add"] == [
+        {"header": {"key": "a", "value": "100%%"}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"},
+        {"header": {"key": "b", "value": "2"}, "append_action": "APPEND_IF_EXISTS_OR_ADD"},
+    ]
+    assert found["request_headers_to_remove"] == ["c"]
+    assert found["response_headers_to_remove"] == ["d"]
+
+
+def test_a_redirect_keeps_what_it_does_not_name():
+    redirect = {"scheme": "https", "statusCode": 301, "port": 443}
+    filters = [{"type": "RequestRedirect", "requestRedirect": redirect}]
+    (found,) = routes_of(rule(filters=filters))
+    assert found["redirect"] == {
+        "response_code": "MOVED_PERMANENTLY",
+        "scheme_redirect": "https",
+        "port_redirect": 443,
+    }
+
+
+def test_a_redirect_without_scheme_stays_on_the_port_of_its_listener():
+    filters = [{"type": "RequestRedirect", "requestRedirect": {"hostname": "h"}}]
+    (found,) = routes_of(rule(filters=filters))
+    assert found["redirect"] == {
+        "response_code": "FOUND",
+        "host_redirect": "h",
+        "port_redirect": 8080,
+    }
+
+
+def test_a_prefix_replaced_by_the_root_leaves_one_slash():
+    filters = [
+        {
+            "type": "URLRewrite",
+            "urlRewrite": {
+                "hostname": "h",
+                "path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"},
+            },
+        }
+    ]
+    match = {"path": {"value": "/openai"}}
+    exact, deeper = routes_of(rule(to_service("w"), filters=filters, matches=[match]))
+    assert exact["match"] == {"path": "/openai"}
+    assert deeper["match"] == {"prefix": "/openai/"}
+    assert deeper["route"]["prefix_rewrite"] == "/"
+    assert deeper["route"]["host_rewrite_literal"] == "h"
+
+
+def test_a_mirror_copies_its_percentage():
+    filters = [
+        {"type": "RequestMirror", "requestMirror": {"backendRef": to_pool("n"), "percent": 5}}
+    ]
+    (found,) = routes_of(rule(to_pool("m"), filters=filters))
+    share = {"numerator": 50_000, "denominator": "MILLION"}
+    assert found["route"]["request_mirror_policies"] == [
+        {"cluster": "pool/ns/n", "runtime_fraction": {"default_value": share}}
+    ]
+
+
+def test_the_endpoint_of_a_pool_is_the_pickers_choice_else_the_least_loaded(tmp_path):
+    objects = [gateway(), route("r", rule(to_pool("m"))), *model("m")]
+    cluster = clusters_of(model_of(*objects), tmp_path)["pool/ns/m"]
+    (found,) = cluster["load_balancing_policy"]["policies"]
+    config = found["typed_extension_config"]["typed_config"]
+    assert config["override_host_sources"] == [{"header": "x-gateway-destination-endpoint"}]
+    (fallback,) = config["fallback_policy"]["policies"]
+    assert fallback["typed_extension_config"]["name"].endswith("least_request")
+    assert cluster["common_lb_config"] == {
+        "healthy_panic_threshold": {"value": 0},
+        "update_merge_window": "0s",
+    }
+
+
+def test_endpoints_are_listed_once_in_order_with_the_port_of_their_check():
+    target = {"group": POOL_API, "kind": "InferencePool", "name": "m"}
+    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": 9}}
+    objects = [
+        gateway(),
+        route("r", rule(to_pool("m"))),
+        *model("m", replicas=0),
+        pod("b", "127.64.1.2", {"model": "m"}),
+        pod("a", "127.64.1.1", {"model": "m"}),
+        policy("HealthCheckPolicy", "p", target, config=check),
+    ]
+    found = endpoints_of(model_of(*objects))["pool/ns/m"]["endpoints"][0]["lb_endpoints"]
+    assert [e["endpoint"]["address"]["socket_address"]["address"] for e in found] == [
+        "127.64.1.1",
+        "127.64.1.2",
+    ]
+    assert found[0]["endpoint"]["health_check_config"] == {"port_value": 9}
+
+
+def test_filters_are_body_router_then_picker_then_router(tmp_path):
+    found = listeners_of(model_of(gateway(), *body_router()), tmp_path, tmp_path / "log")
+    manager = found["port-8080"]["filter_chains"][0]["filters"][0]["typed_config"]
+    assert [f["name"] for f in manager["http_filters"]] == [
+        "gke.routing_extension.0",
+        "gke.endpoint_picker",
+        "envoy.filters.http.router",
+    ]
+    body = manager["http_filters"][0]["typed_config"]["processing_mode"]
+    assert body["request_body_mode"] == "FULL_DUPLEX_STREAMED"
+    assert body["response_header_mode"] == "SKIP"
+    assert manager["early_header_mutation_extensions"][0]["typed_config"]["mutations"] == [
+        {"remove": "x-gateway-destination-endpoint"}
+    ]
+
+
+def test_two_plain_listeners_of_one_port_share_a_route_table():
+    listeners = [
+        {"name": n, "protocol": "HTTP", "port": 8080, "hostname": f"{n}.example.com"} for n in "ab"
+    ]
+    found = tables_of(
+        model_of(gateway(listeners=listeners), route("r", rule(to_service("w"))), service("w"))
+    )
+    hosts = [h["domains"] for h in found["port-8080"]["virtual_hosts"]]
+    assert hosts == [["a.example.com"], ["b.example.com"]]
+
+
+def everything():
+    check = {"type": "GRPC", "grpcHealthCheck": {"port": 9}}
+    tcp = {"type": "TCP", "tcpHealthCheck": {}}
+    change = {
+        "set": [{"name": "a", "value": "100%"}],
+        "add": [{"name": "b", "value": "2"}],
+        "remove": ["c"],
+    }
+    prefix = {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/"}
+    full = {"type": "ReplaceFullPath", "replaceFullPath": "/v2"}
+    match = {"path": {"value": "/openai"}}
+    rules = [
+        rule(
+            to_pool("m", weight=9),
+            to_pool("gone"),
+            to_service("w"),
+            matches=[
+                {
+                    "path": {"type": "Exact", "value": "/v1/x"},
+                    "method": "POST",
+                    "headers": [{"name": "a", "type": "RegularExpression", "value": "x.*"}],
+                    "queryParams": [{"name": "q", "value": "1"}],
+                }
+            ],
+            filters=[
+                {"type": "RequestHeaderModifier", "requestHeaderModifier": change},
+                {"type": "ResponseHeaderModifier", "responseHeaderModifier": change},
+                {
+                    "type": "RequestMirror",
+                    "requestMirror": {
+                        "backendRef": to_pool("n"),
+                        "fraction": {"numerator": 1, "denominator": 3},
+                    },
+                },
+            ],
+        ),
+        rule(
+            to_service("w"),
+            matches=[match],
+            filters=[{"type": "URLRewrite", "urlRewrite": {"path": prefix, "hostname": "h"}}],
+        ),
+        rule(
+            to_service("w"),
+            matches=[{"path": {"value": "/full"}}],
+            filters=[{"type": "URLRewrite", "urlRewrite": {"path": full}}],
+        ),
+        rule(
+            matches=[{"path": {"value": "/old"}}],
+            filters=[
+                {
+                    "type": "RequestRedirect",
+                    "requestRedirect": {"hostname": "h", "path": full, "statusCode": 308},
+                }
+            ],
+        ),
+        rule(to_pool("gone"), matches=[{"path": {"value": "/gone"}}]),
+    ]
+    return [
+        gateway(),
+        route("r", *rules),
+        service("w", appProtocol="kubernetes.io/h2c"),
+        pod("w", "127.64.1.1", {"app": "w"}),
+        *model("m"),
+        *model("n", failure_mode="FailOpen"),
+        *body_router(),
+        policy(
+            "HealthCheckPolicy",
+            "g",
+            {"group": "", "kind": "Service", "name": "w"},
+            config=check,
+        ),
+        policy(
+            "HealthCheckPolicy",
+            "t",
+            {"group": POOL_API, "kind": "InferencePool", "name": "n"},
+            config=tcp,
+        ),
+    ]
+
+
+def test_the_real_envoy_takes_every_shape_of_it(tmp_path):
+    try:
+        envoy = tool("envoy")
+    except ToolError as error:
+        pytest.skip(str(error))
+    found = model_of(*everything())
+    for name, endpoints in endpoints_of(found).items():
+        text = json.dumps(response("endpoints", "1", [endpoints]))
+        (tmp_path / file_name(name)).write_text(text)
+    listeners = listeners_of(found, tmp_path, tmp_path / "access.log")
+    tables = tables_of(found)
+    for item in listeners.values():
+        for chain in item["filter_chains"]:
+            manager = chain["filters"][0]["typed_config"]
+            manager["route_config"] = tables[manager.pop("rds")["route_config_name"]]
+            manager["route_config"]["validate_clusters"] = False
+    config = {
+        "node": {"id": "t", "cluster": "t"},
+        "static_resources": {
+            "listeners": list(listeners.values()),
+            "clusters": list(clusters_of(found, tmp_path).values()),
+        },
+    }
+    file = tmp_path / "envoy.json"
+    file.write_text(json.dumps(config))
+    done = subprocess.run(
+        [envoy, "--mode", "validate", "-c", file, "--disable-hot-restart"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,164 @@
+"""Gateways translated: addresses, extensions, certificates, statuses."""
+
+import base64
+
+import pytest
+
+from twin.cluster.gateway import named_addresses
+from twin.cluster.gateway.translation.gateways import programmed
+from twin.cluster.gateway.translation.model import Endpoint
+from twin.cluster.gateway.translation.translate import translate
+from twin.host.paths import TwinPaths
+from twin.tests.unit.gateway.builders import (
+    body_router,
+    conditions,
+    gateway,
+    model,
+    obj,
+    route,
+    rule,
+    snapshot,
+    to_pool,
+)
+
+GW = ("ns", "gw")
+
+
+def test_a_reserved_address_is_found_in_the_clouds_state(monkeypatch, tmp_path):
+    paths = TwinPaths(tmp_path)
+    known = {("gcp:compute/address:Address", "models", paths): {"address": "127.32.0.7"}}
+    monkeypatch.setattr("twin.world.store.find_by_name", lambda *asked: known.get(asked))
+    assert named_addresses.lookup(paths, "models") == "127.32.0.7"
+    assert named_addresses.lookup(paths, "gone") is None
+
+
+def test_named_addresses_are_looked_up():
+    asked = gateway(addresses=[{"type": "NamedAddress", "value": "models"}])
+    found = translate(snapshot(asked, address_named={"models": "127.32.0.9"}.get))
+    assert found.gateways[GW].address == "127.32.0.9"
+    status = next(u.status for u in found.statuses if u.kind == "Gateway")
+    assert status["addresses"] == [{"type": "IPAddress", "value": "127.32.0.9"}]
+
+
+def test_a_gateway_without_address_is_served_on_the_first_loopback_address():
+    assert translate(snapshot(gateway())).gateways[GW].address == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "condition", "reason"),
+    [
+        ([{"type": "NamedAddress", "value": "gone"}], "Programmed", "!AddressNotUsable"),
+        ([{"type": "IPAddress", "value": "10.0.0.1"}], "Programmed", "!AddressNotUsable"),
+        ([{"type": "IPAddress", "value": "nonsense"}], "Programmed", "!AddressNotUsable"),
+        ([{"type": "Hostname", "value": "a.b"}], "Accepted", "!UnsupportedAddress"),
+        ([{"value": "127.0.0.1"}, {"value": "127.0.0.2"}], "Accepted", "!UnsupportedAddress"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_said(addresses, condition, reason):
+    found = translate(snapshot(gateway(addresses=addresses)))
+    assert found.gateways == {}
+    assert conditions(found, "Gateway", "gw")[condition] == reason
+
+
+def test_two_gateways_cannot_have_one_port_of_one_address():
+    older = gateway()
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    newer = gateway("b")
+    newer["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z"
+    found = translate(snapshot(newer, older))
+    assert set(found.gateways) == {GW}
+    assert conditions(found, "Gateway", "b")["Programmed"] == "!AddressNotUsable"
+
+
+def test_a_gateway_that_has_no_address_takes_no_port_from_another():
+    lost = gateway("a", addresses=[{"type": "NamedAddress", "value": "gone"}])
+    assert set(translate(snapshot(lost, gateway())).gateways) == {GW}
+
+
+def test_the_body_router_sees_requests_before_routes_are_chosen():
+    found = translate(snapshot(gateway(), *body_router()))
+    (processor,) = found.gateways[GW].routing_processors
+    assert processor.name == "extension/ns/bbr/chain/bbr"
+    assert processor.endpoints == (Endpoint("127.64.9.9", 9004),)
+    assert processor.authority == "models.example.com"
+    assert processor.full_duplex is True
+    assert conditions(found, "GCPRoutingExtension", "bbr") == {"Accepted": "Accepted"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"supportedEvents": ["RequestHeaders", "RequestBody"]}, "!UnsupportedValue"),
+        ({"supportedEvents": ["RequestHeaders", "ResponseBody"]}, "!UnsupportedValue"),
+        ({"backendRef": None, "googleAPIServiceName": "x.rep"}, "!UnsupportedValue"),
+        ({"backendRef": {"name": "gone", "port": 1}}, "!BackendNotFound"),
+    ],
+)
+def test_an_extension_that_google_refuses_is_not_called(fields, reason):
+    found = translate(snapshot(gateway(), *body_router(**fields)))
+    assert found.gateways[GW].routing_processors == ()
+    assert conditions(found, "GCPRoutingExtension", "bbr") == {"Accepted": reason}
+
+
+def test_an_extension_must_be_in_the_namespace_of_its_gateway():
+    elsewhere = body_router()
+    elsewhere[0]["metadata"]["namespace"] = "elsewhere"
+    found = translate(snapshot(gateway(), *elsewhere))
+    assert found.gateways[GW].routing_processors == ()
+    reasons = conditions(found, "GCPRoutingExtension", "bbr", "elsewhere")
+    assert reasons == {"Accepted": "!TargetNotFound"}
+
+
+def test_a_traffic_extension_is_said_not_to_run():
+    extension = body_router()[0] | {"kind": "GCPTrafficExtension"}
+    found = translate(snapshot(gateway(), extension))
+    assert conditions(found, "GCPTrafficExtension", "bbr") == {"Accepted": "!UnsupportedValue"}
+
+
+def test_https_listeners_take_their_certificates_from_secrets():
+    listener = {
+        "name": "https",
+        "protocol": "HTTPS",
+        "port": 8443,
+        "tls": {"certificateRefs": [{"name": "cert"}]},
+    }
+    data = {
+        "tls.crt": base64.b64encode(b"CHAIN").decode(),
+        "tls.key": base64.b64encode(b"KEY").decode(),
+    }
+    found = translate(snapshot(gateway(listeners=[listener]), obj("Secret", "cert", data=data)))
+    (certificate,) = found.gateways[GW].listeners[0].certificates
+    assert (certificate.chain, certificate.key) == ("CHAIN", "KEY")
+
+
+def test_a_listener_without_its_certificate_is_left_out_and_said():
+    listeners = [
+        {"name": "http", "protocol": "HTTP", "port": 8080},
+        {
+            "name": "https",
+            "protocol": "HTTPS",
+            "port": 8443,
+            "tls": {"certificateRefs": [{"name": "gone"}]},
+        },
+    ]
+    found = translate(snapshot(gateway(listeners=listeners)))
+    assert [x.name for x in found.gateways[GW].listeners] == ["http"]
+    assert conditions(found, "Gateway", "gw")["Accepted"] == "ListenersNotValid"
+
+
+def test_envoy_decides_whether_a_gateway_is_programmed():
+    found = translate(snapshot(gateway(), route("r", rule(to_pool("m"))), *model("m")))
+    update = next(u for u in found.statuses if u.kind == "Gateway")
+    for failure, expected in ((None, "True"), ("port taken", "False")):
+        status = programmed(update, failure).status
+        by_type = {c["type"]: c for c in status["conditions"]}
+        assert by_type["Programmed"]["status"] == expected
+        assert by_type["Programmed"]["message"] == (failure or "")
+        assert status["listeners"][0]["attachedRoutes"] == 1
+
+
+def test_a_route_that_lost_its_gateway_loses_its_status():
+    lost = route("r", rule(), parentRefs=[{"name": "gone"}])
+    lost["status"] = {"parents": [{"controllerName": "networking.gke.io/gateway"}]}
+    found = translate(snapshot(lost))
+    assert [u.status for u in found.statuses if u.kind == "HTTPRoute"] == [{"parents": []}]

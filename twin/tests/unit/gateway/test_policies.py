@@ -1,0 +1,125 @@
+"""Time-outs and health checks: from policies, and without them."""
+
+from typing import Any
+
+import pytest
+
+from twin.cluster.gateway.translation.model import HealthCheck
+from twin.cluster.gateway.translation.translate import translate
+from twin.tests.unit.gateway.builders import (
+    POOL_API,
+    body_router,
+    conditions,
+    gateway,
+    model,
+    policy,
+    route,
+    rule,
+    service,
+    snapshot,
+    to_pool,
+    to_service,
+)
+
+TARGET = {"group": POOL_API, "kind": "InferencePool", "name": "m"}
+
+
+def pool_with(*policies) -> Any:
+    found = translate(snapshot(gateway(), route("r", rule(to_pool("m"))), *model("m"), *policies))
+    return found, found.gateways["ns", "gw"].backends[0]
+
+
+def test_a_backend_without_policies_has_googles_defaults():
+    _, backend = pool_with()
+    assert backend.timeout_seconds == 30
+    assert backend.health == HealthCheck("HTTP", "/", "", None, 15, 15, 1, 2)
+
+
+def test_a_backend_policy_sets_the_time_out_of_routes_to_it():
+    found, backend = pool_with(
+        policy(
+            "GCPBackendPolicy",
+            "p",
+            TARGET,
+            timeoutSec=300,
+            connectionDraining={"drainingTimeoutSec": 60},
+        )
+    )
+    assert backend.timeout_seconds == 300
+    assert found.gateways["ns", "gw"].listeners[0].hosts[0][1][0].timeout_seconds == 300
+    assert conditions(found, "GCPBackendPolicy", "p") == {"Attached": "Attached"}
+
+
+def test_a_health_check_policy_sets_path_port_and_times():
+    check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health", "port": 8000}}
+    found, backend = pool_with(
+        policy("HealthCheckPolicy", "p", TARGET, checkIntervalSec=2, timeoutSec=1, config=check)
+    )
+    assert backend.health == HealthCheck("HTTP", "/health", "", 8000, 2, 1, 1, 2)
+    assert conditions(found, "HealthCheckPolicy", "p") == {"Attached": "Attached"}
+
+
+def test_a_check_of_the_serving_port_needs_no_port():
+    check = {
+        "type": "GRPC",
+        "grpcHealthCheck": {"portSpecification": "USE_SERVING_PORT", "port": 1},
+    }
+    _, backend = pool_with(policy("HealthCheckPolicy", "p", TARGET, config=check))
+    assert (backend.health.kind, backend.health.port) == ("GRPC", None)
+
+
+def test_policies_of_other_namespaces_do_not_count():
+    foreign = policy("GCPBackendPolicy", "p", TARGET, timeoutSec=300)
+    foreign["metadata"]["namespace"] = "elsewhere"
+    found, backend = pool_with(foreign)
+    assert backend.timeout_seconds == 30
+    reasons = conditions(found, "GCPBackendPolicy", "p", "elsewhere")
+    assert reasons == {"Attached": "!TargetNotFound"}
+
+
+def test_of_two_policies_the_older_holds_and_the_other_is_told():
+    old = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    new = {"creationTimestamp": "2026-02-01T00:00:00Z"}
+    found, backend = pool_with(
+        policy("GCPBackendPolicy", "a", TARGET, timeoutSec=1, metadata=new),
+        policy("GCPBackendPolicy", "b", TARGET, timeoutSec=2, metadata=old),
+    )
+    assert backend.timeout_seconds == 2
+    assert conditions(found, "GCPBackendPolicy", "a") == {"Attached": "!Conflicted"}
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ({"group": "", "kind": "Service", "name": "idle"}, "!Pending"),
+        ({"group": "apps", "kind": "Deployment", "name": "d"}, "!Invalid"),
+    ],
+)
+def test_a_policy_that_no_gateway_needs_says_so(target, reason):
+    found = translate(snapshot(gateway(), service("idle"), policy("GCPBackendPolicy", "p", target)))
+    assert conditions(found, "GCPBackendPolicy", "p") == {"Attached": reason}
+
+
+def test_a_split_over_backends_waits_as_long_as_the_slowest_of_them():
+    found = translate(
+        snapshot(
+            gateway(),
+            route("r", rule(to_pool("m"), to_service("w"))),
+            *model("m"),
+            service("w"),
+            policy("GCPBackendPolicy", "p", TARGET, timeoutSec=300),
+        )
+    )
+    assert found.gateways["ns", "gw"].listeners[0].hosts[0][1][0].timeout_seconds == 300
+
+
+def test_what_the_twin_does_not_enforce_is_in_the_message():
+    found, _ = pool_with(policy("GCPBackendPolicy", "p", TARGET, securityPolicy="armor"))
+    update = next(u for u in found.statuses if u.kind == "GCPBackendPolicy")
+    assert "does not enforce securityPolicy" in update.status["conditions"][0]["message"]
+
+
+def test_the_service_of_a_routing_extension_may_have_a_health_check():
+    target = {"group": "", "kind": "Service", "name": "bbr"}
+    found = translate(snapshot(gateway(), *body_router(), policy("HealthCheckPolicy", "p", target)))
+    assert conditions(found, "HealthCheckPolicy", "p") == {"Attached": "Attached"}

@@ -1,0 +1,137 @@
+"""Hosts that are forks of one process: each runs one program in an environment of its own."""
+
+import importlib
+import json
+import os
+import signal
+import socket
+from concurrent import futures
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2
+
+from twin.host.processes import ProcessError
+from twin.pulumi.warm_hosts import WarmHosts
+
+pb: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
+stubs: Any = importlib.import_module("pulumi.runtime.proto.language_pb2_grpc")
+resource_pb: Any = importlib.import_module("pulumi.runtime.proto.resource_pb2")
+monitors: Any = importlib.import_module("pulumi.runtime.proto.resource_pb2_grpc")
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+told = {"word": os.environ.get("WORD"), "home": os.environ.get("HOME"), "path": sys.path[:3],
+        "parent": os.getppid(), "sdk": "pulumi_gcp.compute._inputs" in sys.modules}
+Path("told.json").write_text(json.dumps(told))
+"""
+
+
+class Monitor(monitors.ResourceMonitorServicer):
+    """What a program needs of an engine to begin and to end."""
+
+    def SupportsFeature(self, request, context):
+        return resource_pb.SupportsFeatureResponse(hasSupport=False)
+
+    def RegisterResource(self, request, context):
+        return resource_pb.RegisterResourceResponse(urn=f"urn:pulumi:it::it::{request.type}::it")
+
+    def SignalAndWaitForShutdown(self, request, context):
+        return empty_pb2.Empty()
+
+    def RegisterResourceOutputs(self, request, context):
+        return empty_pb2.Empty()
+
+
+@pytest.fixture(scope="module")
+def monitor():
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    monitors.add_ResourceMonitorServicer_to_server(Monitor(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield f"127.0.0.1:{port}"
+    server.stop(None).wait()
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    made = WarmHosts(tmp_path_factory.mktemp("hosts"), os.environ)
+    yield made
+    made.close()
+
+
+def _run(port, folder, monitor):
+    """Run a program that tells what it finds."""
+    folder.mkdir()
+    (folder / "__main__.py").write_text(PROGRAM)
+    info = pb.ProgramInfo(program_directory=str(folder), entry_point=".")
+    request = pb.RunRequest(pwd=str(folder), info=info, monitor_address=monitor, stack="it")
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        assert not stubs.LanguageRuntimeStub(channel).Run(request).error
+    return json.loads((folder / "told.json").read_text())
+
+
+def test_each_host_runs_its_program_with_the_sdks_there_in_the_environment_given(
+    hosts, monitor, tmp_path
+):
+    told: list[dict[str, Any]] = []
+    for word in ("first", "second"):
+        packages = str(tmp_path / f"{word}-packages")
+        with hosts.host({"WORD": word, "PYTHONPATH": packages}) as port:
+            told.append(_run(port, tmp_path / word, monitor))
+        assert packages in told[-1]["path"]
+    assert [each["word"] for each in told] == ["first", "second"]
+    assert [each["home"] for each in told] == [None, None]
+    assert all(each["sdk"] for each in told)
+    assert told[0]["parent"] == told[1]["parent"] != os.getpid()
+
+
+def test_two_hosts_can_be_there_at_once_and_each_ends_with_its_block(hosts):
+    with hosts.host({}) as first:
+        with hosts.host({}) as second:
+            assert first != second
+            _connect(second)
+        with pytest.raises(ConnectionRefusedError):
+            _connect(second)
+        _connect(first)
+
+
+def _connect(port):
+    socket.create_connection(("127.0.0.1", port), timeout=30).close()
+
+
+def test_an_interrupt_at_the_terminal_leaves_the_process_to_the_command(hosts):
+    os.kill(hosts._process.pid, signal.SIGINT)
+    with hosts.host({}) as port:
+        _connect(port)
+
+
+def test_that_the_process_is_gone_is_said(tmp_path):
+    made = WarmHosts(tmp_path, os.environ)
+    made._process.kill()
+    made._process.wait()
+    with pytest.raises(ProcessError, match="has ended"), made.host({}):
+        pass
+    made.close()
+
+
+def test_hosts_end_when_the_process_that_made_them_is_killed(tmp_path):
+    made = WarmHosts(tmp_path, os.environ)
+    host = made.host({})
+    port = host.__enter__()
+    made._process.kill()
+    made._process.wait()
+    while _answers(port):
+        pass
+    made.close()
+    with pytest.raises(ProcessError):
+        host.__exit__(None, None, None)
+
+
+def _answers(port):
+    try:
+        _connect(port)
+    except ConnectionRefusedError:
+        return False
+    return True

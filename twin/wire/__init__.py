@@ -1,0 +1,1 @@
+"""Protocols: Kubernetes API, Pulumi RPC, HTTP answers."""

@@ -1,0 +1,91 @@
+"""Property values as the engine sends them, and what can be wrong with one."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from twin.wire.rpc import SIGNATURE_KEY, UNKNOWN
+
+Json = dict[str, Any]
+
+ASSET_SIGNATURE = "c44067f5952c0a294b673a41bacd8c17"
+"""Marks an asset in a property map (sdk/go/common/resource/asset)."""
+ARCHIVE_SIGNATURE = "0def7320c3a5731c473e5ecbe6d01bc7"
+"""Marks an archive in a property map."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One thing wrong with the inputs of a resource."""
+
+    path: str
+    """The property as a Pulumi user wrote it, such as `nodeConfig.taints[0].effect`."""
+    reason: str
+    """Rule and value, such as `must be one of …, got "X"`."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+class CloudError(Exception):
+    """A refusal in Google's words, such as `Error 409: …, alreadyExists`."""
+
+    def __init__(self, status: int, message: str, reason: str) -> None:
+        super().__init__(f"googleapi: Error {status}: {message}, {reason}")
+        self.status = status
+        self.reason = reason
+
+
+def is_unknown(value: Any) -> bool:
+    """Say whether a value is not known yet."""
+    return isinstance(value, str) and value == UNKNOWN
+
+
+def as_object(value: Any) -> Json | None:
+    """Return a value as a JSON object, or None where it is something else."""
+    if isinstance(value, dict):
+        return cast(Json, value)
+    return None
+
+
+def as_list(value: Any) -> list[Any] | None:
+    """Return a value as a list, or None where it is something else."""
+    if isinstance(value, list):
+        return cast(list[Any], value)
+    return None
+
+
+def asset_signature(value: Any) -> str | None:
+    """Return `asset` or `archive` for such a value, else None."""
+    mapping = as_object(value)
+    if mapping is None:
+        return None
+    names = {ASSET_SIGNATURE: "asset", ARCHIVE_SIGNATURE: "archive"}
+    return names.get(mapping.get(SIGNATURE_KEY, ""))
+
+
+def get_path(value: Any, path: str) -> Any:
+    """Return the value at a camelCase path such as `nodeConfig.spot`, None where there is none."""
+    for part in path.split("."):
+        mapping = as_object(value)
+        if mapping is None:
+            return None
+        value = mapping.get(part)
+    return value
+
+
+def show(value: Any) -> str:
+    """Write a value the way a message quotes it."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return "null" if value is None else str(value)
+
+
+def last_segment(reference: str) -> str:
+    """Return the name in a link, id or name: `projects/p/global/networks/n` → `n`."""
+    return reference.rstrip("/").rpartition("/")[2]

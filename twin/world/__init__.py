@@ -1,0 +1,1 @@
+"""The world outside the clusters: rules, events, regions, machines, capacity, quota."""

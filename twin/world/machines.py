@@ -1,0 +1,179 @@
+"""What a machine type has: vCPUs, memory, accelerators; and which types a family offers.
+
+Accelerator machines come from the components' catalogue, general ones from their naming rule
+(FAMILY-KIND-VCPUS, docs.cloud.google.com/compute/docs/general-purpose-machines).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+
+_SIZES: dict[str, tuple[int, ...]] = {
+    "c2": (4, 8, 16, 30, 60),
+    "c2d": (2, 4, 8, 16, 32, 56, 112),
+    "c3": (4, 8, 22, 44, 88, 176),
+    "c3d": (4, 8, 16, 30, 60, 90, 180, 360),
+    "c4": (2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
+    "c4a": (1, 2, 4, 8, 16, 32, 48, 64, 72),
+    "c4d": (2, 4, 8, 16, 32, 48, 64, 96, 192, 384),
+    "e2": (2, 4, 8, 16, 32),
+    "n1": (1, 2, 4, 8, 16, 32, 64, 96),
+    "n2": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128),
+    "n2d": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
+    "n4": (2, 4, 8, 16, 32, 48, 64, 80),
+    "t2d": (1, 2, 4, 8, 16, 32, 48, 60),
+}
+_GIB_PER_VCPU: dict[str, dict[str, float]] = {
+    "standard": {"n1": 3.75, "c4": 3.75, "c4d": 3.875},
+    "highmem": {"n1": 6.5, "c4": 7.75, "c4d": 7.875},
+    "highcpu": {"n1": 0.9, "c3": 2, "c3d": 2, "c4": 2, "c4a": 2, "c4d": 1.875, "n4": 2},
+}
+_DEFAULT_GIB = {"standard": 4.0, "highmem": 8.0, "highcpu": 1.0}
+_SHARED_CORE = {"e2-micro": (2, 1.0), "e2-small": (2, 2.0), "e2-medium": (2, 4.0)}
+
+
+class UnknownMachineError(ValueError):
+    """No machine type of that name is known."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine type."""
+
+    name: str
+    vcpus: int
+    memory_gib: float
+    accelerator: str | None = None
+    """The catalogue's name, such as `tpu-v6e`; None for a general machine."""
+    chips: int = 0
+    local_ssds: int = 0
+
+    @property
+    def family(self) -> str:
+        """Machine family, such as `ct6e`."""
+        return self.name.split("-", 1)[0]
+
+    @property
+    def kind(self) -> str:
+        """`tpu`, `gpu` or `cpu`: what decides how long a node takes to come up."""
+        return accelerator(self.accelerator).kind if self.accelerator else "cpu"
+
+    @property
+    def details(self) -> Accelerator | None:
+        """The catalogue's entry of the accelerator."""
+        return accelerator(self.accelerator) if self.accelerator else None
+
+
+@cache
+def _accelerated() -> dict[str, Machine]:
+    found: dict[str, Machine] = {}
+    for name in accelerator_names():
+        for entry in accelerator(name).machines:
+            # the catalogue leaves open what no page says: TPU7x hosts with one chip
+            vcpus = entry.vcpus if entry.vcpus is not None else 56 * entry.chips
+            memory = entry.ram_gib if entry.ram_gib is not None else 240 * entry.chips
+            found[entry.name] = Machine(
+                entry.name, vcpus, float(memory), name, entry.chips, entry.local_ssds
+            )
+    return found
+
+
+def machine(name: str) -> Machine:
+    """Return a machine type by its name.
+
+    Raises:
+        UnknownMachineError: neither the catalogue nor a naming rule has it.
+    """
+    if name in _accelerated():
+        return _accelerated()[name]
+    if name in _SHARED_CORE:
+        vcpus, memory = _SHARED_CORE[name]
+        return Machine(name, vcpus, memory)
+    family, _, rest = name.partition("-")
+    kind, _, size = rest.partition("-")
+    if family == "e2" and kind == "custom":
+        family, kind, size = "e2", "standard", size.split("-")[0]
+    sizes = _SIZES.get(family)
+    if sizes is None or kind not in _DEFAULT_GIB or not size.isdigit():
+        raise UnknownMachineError(f"machine type {name!r} is not known")
+    if int(size) not in sizes:
+        known = ", ".join(f"{family}-{kind}-{number}" for number in sizes)
+        raise UnknownMachineError(f"machine type {name!r} does not exist; there are {known}")
+    return Machine(name, int(size), int(size) * _gib(family, kind))
+
+
+def _gib(family: str, kind: str) -> float:
+    return _GIB_PER_VCPU[kind].get(family, _DEFAULT_GIB[kind])
+
+
+def machines_of_family(family: str) -> list[Machine]:
+    """Return the machine types of a family, the smallest first."""
+    accelerated = [item for item in _accelerated().values() if item.family == family]
+    if accelerated:
+        return sorted(accelerated, key=lambda item: (item.vcpus, item.memory_gib))
+    general = [
+        machine(f"{family}-{kind}-{size}")
+        for size in _SIZES.get(family, ())
+        for kind in ("highcpu", "standard", "highmem")
+    ]
+    return sorted(general, key=lambda item: (item.vcpus, item.memory_gib))
+
+
+def machines_with_gpu(gke_type: str, count: int) -> Iterator[Machine]:
+    """Yield the machine types with `count` GPUs of Google's type, the catalogue's usual first."""
+    for item in _accelerated().values():
+        details = item.details
+        is_gpu = details is not None and details.kind == "gpu" and details.gke_type == gke_type
+        if is_gpu and item.chips == count:
+            yield item
+
+
+def machine_with_tpu(gke_type: str, count: int, topology: str) -> Machine | None:
+    """Return the machine type with `count` chips that a TPU topology is made of."""
+    for name in accelerator_names():
+        entry = accelerator(name)
+        if entry.kind != "tpu" or entry.gke_type != gke_type:
+            continue
+        for form in entry.slices:
+            if form.topology == topology and form.chips_per_host == count:
+                return machine(form.machine_type)
+    return None
+
+
+def slice_hosts(item: Machine, topology: str | None) -> int:
+    """Return how many machines of this type make one TPU slice; 1 for anything else.
+
+    Raises:
+        UnknownMachineError: the topology cannot be made of this machine type.
+    """
+    details = item.details
+    if topology is None or details is None or details.kind != "tpu":
+        return 1
+    for form in details.slices:
+        if form.topology == topology and form.machine_type == item.name:
+            return form.hosts
+    known = ", ".join(f.topology for f in details.slices if f.machine_type == item.name)
+    raise UnknownMachineError(f"topology {topology!r} cannot be made of {item.name} ({known})")
+
+
+def single_host_topology(item: Machine) -> str | None:
+    """Return the topology of one TPU machine alone; None for anything else."""
+    details = item.details
+    if details is None or details.kind != "tpu":
+        return None
+    for form in details.slices:
+        if form.machine_type == item.name and form.hosts == 1:
+            return form.topology
+    return None
+
+
+def offered_in(item: Machine, zone: str) -> bool:
+    """Say whether a zone has the accelerator; in a region with no listed zone, any zone has."""
+    details = item.details
+    if details is None:
+        return True
+    region = zone.rpartition("-")[0]
+    zones = details.zones.get(region)
+    return zones is not None and (not zones or zone in zones)

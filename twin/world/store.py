@@ -1,0 +1,280 @@
+"""What exists in the twin's Google Cloud: one SQLite file, read by other processes too.
+
+Each call is one short transaction on a connection of its own, so threads and processes
+need no lock.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from twin.host.paths import TwinPaths
+from twin.wire.property_values import Json
+
+Status = Literal["creating", "ready", "updating", "deleting"]
+_BUSY_SECONDS = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS resources (
+  type TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, project TEXT NOT NULL,
+  urn TEXT NOT NULL, status TEXT NOT NULL, acknowledged INTEGER NOT NULL DEFAULT 0,
+  inputs TEXT NOT NULL, outputs TEXT NOT NULL, created REAL NOT NULL,
+  PRIMARY KEY (type, id));
+CREATE INDEX IF NOT EXISTS resources_by_name ON resources (type, name);
+CREATE TABLE IF NOT EXISTS uses (
+  user_type TEXT NOT NULL, user_id TEXT NOT NULL, type TEXT NOT NULL, id TEXT NOT NULL,
+  blocks INTEGER NOT NULL, PRIMARY KEY (user_type, user_id, type, id));
+CREATE INDEX IF NOT EXISTS uses_by_target ON uses (type, id);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One resource."""
+
+    type: str
+    id: str
+    name: str
+    project: str
+    urn: str
+    status: Status
+    acknowledged: bool
+    """Whether an engine has shown that it knows the resource exists."""
+    inputs: Json
+    outputs: Json
+    created: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A resource that refers to another."""
+
+    type: str
+    id: str
+    blocks: bool
+    """Whether the other cannot be deleted meanwhile."""
+
+
+class Store:
+    """The resources of one twin."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with self._open() as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_SCHEMA)
+
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            db.execute("PRAGMA synchronous=NORMAL")
+            yield db
+        finally:
+            db.close()
+
+    @contextmanager
+    def _write(self) -> Generator[sqlite3.Connection]:
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def add(self, record: Record, uses: list[Use]) -> Record | None:
+        """Add a resource; return the one that stands under its type and id already, if any."""
+        with self._write() as db:
+            found = _one(db, record.type, record.id)
+            if found is not None:
+                return found
+            db.execute(
+                "INSERT INTO resources VALUES (?,?,?,?,?,?,?,?,?,?)",
+                (
+                    record.type,
+                    record.id,
+                    record.name,
+                    record.project,
+                    record.urn,
+                    record.status,
+                    int(record.acknowledged),
+                    json.dumps(record.inputs),
+                    json.dumps(record.outputs),
+                    record.created,
+                ),
+            )
+            _set_uses(db, record.type, record.id, uses)
+        return None
+
+    def set(
+        self,
+        token: str,
+        resource_id: str,
+        *,
+        status: Status | None = None,
+        inputs: Json | None = None,
+        outputs: Json | None = None,
+        urn: str | None = None,
+        acknowledged: bool | None = None,
+        uses: list[Use] | None = None,
+    ) -> None:
+        """Change what is given of a resource."""
+        values: dict[str, Any] = {
+            "status": status,
+            "urn": urn,
+            "inputs": None if inputs is None else json.dumps(inputs),
+            "outputs": None if outputs is None else json.dumps(outputs),
+            "acknowledged": None if acknowledged is None else int(acknowledged),
+        }
+        given = {key: value for key, value in values.items() if value is not None}
+        with self._write() as db:
+            for column, value in given.items():
+                db.execute(
+                    f"UPDATE resources SET {column} = ? WHERE type = ? AND id = ?",  # noqa: S608
+                    (value, token, resource_id),
+                )
+            if uses is not None:
+                _set_uses(db, token, resource_id, uses)
+
+    def remove(self, token: str, resource_id: str) -> None:
+        """Forget a resource and what it refers to."""
+        with self._write() as db:
+            db.execute("DELETE FROM resources WHERE type = ? AND id = ?", (token, resource_id))
+            db.execute("DELETE FROM uses WHERE user_type = ? AND user_id = ?", (token, resource_id))
+
+    def get(self, token: str, resource_id: str) -> Record | None:
+        """Return a resource, or None where it does not exist."""
+        with self._open() as db:
+            return _one(db, token, resource_id)
+
+    def acknowledge(self, token: str, resource_id: str) -> None:
+        """Note that an engine knows a resource; writes only the first time."""
+        with self._open() as db:
+            row = db.execute(
+                "SELECT 1 FROM resources WHERE type = ? AND id = ? AND acknowledged = 0",
+                (token, resource_id),
+            ).fetchone()
+        if row is not None:
+            self.set(token, resource_id, acknowledged=True)
+
+    def find(self, token: str, name: str | None = None) -> list[Record]:
+        """Return the resources of a type, or those of them with a name, oldest first."""
+        clause, values = ("", (token,)) if name is None else (" AND name = ?", (token, name))
+        query = f"SELECT * FROM resources WHERE type = ?{clause} ORDER BY created, id"  # noqa: S608
+        with self._open() as db:
+            return [_record(row) for row in db.execute(query, values)]
+
+    def has_name(self, token: str, name: str) -> bool:
+        """Say whether a resource of a type has a name; of an address, the part before `@`."""
+        query = "SELECT 1 FROM resources WHERE type = ? AND (name = ? OR name GLOB ?) LIMIT 1"
+        with self._open() as db:
+            return db.execute(query, (token, name, f"{name}@*")).fetchone() is not None
+
+    def all(self) -> list[Record]:
+        """Return every resource, oldest first."""
+        with self._open() as db:
+            return [_record(row) for row in db.execute("SELECT * FROM resources ORDER BY created")]
+
+    def users(self, token: str, resource_id: str) -> list[Use]:
+        """Return the resources that refer to one."""
+        with self._open() as db:
+            rows = db.execute(
+                "SELECT user_type, user_id, blocks FROM uses WHERE type = ? AND id = ?"
+                " ORDER BY user_type, user_id",
+                (token, resource_id),
+            )
+            return [Use(row[0], row[1], bool(row[2])) for row in rows]
+
+    def fact(self, name: str) -> Any:
+        """Return a fact that outlives resources, None where it was never noted."""
+        with self._open() as db:
+            row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def note(self, name: str, value: Any) -> None:
+        """Note a fact."""
+        with self._write() as db:
+            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
+
+    def next_number(self, name: str) -> int:
+        """Return 1, 2, 3 … for a counter."""
+        with self._write() as db:
+            row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+            number = 1 if row is None else int(json.loads(row[0])) + 1
+            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(number)))
+        return number
+
+
+def _one(db: sqlite3.Connection, token: str, resource_id: str) -> Record | None:
+    row = db.execute(
+        "SELECT * FROM resources WHERE type = ? AND id = ?", (token, resource_id)
+    ).fetchone()
+    return None if row is None else _record(row)
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    return Record(
+        type=row[0],
+        id=row[1],
+        name=row[2],
+        project=row[3],
+        urn=row[4],
+        status=row[5],
+        acknowledged=bool(row[6]),
+        inputs=json.loads(row[7]),
+        outputs=json.loads(row[8]),
+        created=row[9],
+    )
+
+
+def _set_uses(db: sqlite3.Connection, token: str, resource_id: str, uses: list[Use]) -> None:
+    db.execute("DELETE FROM uses WHERE user_type = ? AND user_id = ?", (token, resource_id))
+    db.executemany(
+        "INSERT OR IGNORE INTO uses VALUES (?,?,?,?,?)",
+        [(token, resource_id, use.type, use.id, int(use.blocks)) for use in uses],
+    )
+
+
+def new_record(
+    token: str, resource_id: str, name: str, project: str, urn: str, inputs: Json, outputs: Json
+) -> Record:
+    """Return a record of a resource whose creation starts now."""
+    return Record(
+        type=token,
+        id=resource_id,
+        name=name,
+        project=project,
+        urn=urn,
+        status="creating",
+        acknowledged=False,
+        inputs=inputs,
+        outputs=outputs,
+        created=time.time(),
+    )
+
+
+def find_by_name(token: str, name: str, paths: TwinPaths | None = None) -> Json | None:
+    """Return the outputs of the first ready resource of a type with a name, or None.
+
+    Other processes of a twin use it, such as the gateway that looks for an address.
+    """
+    file = (paths or TwinPaths.default()).cloud_db
+    if not file.exists():
+        return None
+    found = [record for record in Store(file).find(token, name) if record.status != "creating"]
+    return found[0].outputs if found else None
+
+
+def list_resources(paths: TwinPaths | None = None) -> list[Record]:
+    """Return every resource of a twin, oldest first."""
+    file = (paths or TwinPaths.default()).cloud_db
+    return Store(file).all() if file.exists() else []
