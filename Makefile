@@ -15,13 +15,15 @@ READY := .venv/.ready
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-$(READY): requirements.lock pyproject.toml components/pyproject.toml
+MEMBERS := components planner simulator twin workloads
+
+$(READY): requirements.lock pyproject.toml $(MEMBERS:=/pyproject.toml)
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11, 3.12 or 3.13 is needed"; exit 2; }
 	@echo "Setting up Python packages in .venv"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e components -e .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(addprefix -e ,$(MEMBERS)) -e .
 	@touch $@
 
 up: $(READY) ## deploy STACK (local) on the twin and ask a model; SCENARIO=tpu-stockout takes capacity away
@@ -48,10 +50,11 @@ test-twin: $(READY) ## tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
 	@$(BIN)/pytest -q -m needs_tools tests
 
-lint: $(READY) ## formatting, ruff, pyright
+lint: $(READY) ## formatting, ruff, pyright, layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/pyright
+	@PYTHONPATH=.:components $(BIN)/lint-imports --no-logo
 
 format: $(READY) ## format and fix what can be fixed
 	@$(BIN)/ruff format .
@@ -67,7 +70,7 @@ tools: $(READY) ## build what the twin runs
 	@$(RUN) tools
 
 lock: $(READY) ## resolve requirements.lock and requirements-uv.lock anew
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev --no-emit-package gke-inference-components --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev $(addprefix --no-emit-package gke-inference-,$(MEMBERS)) --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
 	@mkdir -p build
 	@grep '^uv==' requirements.lock | sed 's/ .*//' > build/uv.in
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header build/uv.in -o requirements-uv.lock

@@ -12,6 +12,7 @@ from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
 from scripts.docs_engine import engine_page, engine_picture
 from scripts.docs_invariants import invariants_page
+from scripts.docs_layers import contributing_page
 from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
 from twin.host.paths import REPOSITORY
@@ -66,6 +67,7 @@ def _rule_line(rule: Rule) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "CONTRIBUTING.md": contributing_page,
     "twin/rules.md": rules_page,
     "docs/images/engine-model.svg": engine_picture,
     "docs/invariants.md": lambda: _NOTICE + invariants_page(),

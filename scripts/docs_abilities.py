@@ -6,8 +6,8 @@ _OPENING = """\
 # Engines and what they can do
 
 The words of `engine` in a stack, and what is refused when a stack is read. The data, with a source
-for every row, is [engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml), compared with
-its sources on {date}. How a server starts and ends: [engines.md](../engines.md).
+for every row, is [engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml),
+compared with its sources on {date}. How a server starts and ends: [engines.md](../engines.md).
 """
 _HEAD = (
     "| on | weights | KV cache | speculative | adapters | copies | hosts | apart | tasks |\n"

@@ -23,9 +23,9 @@ are refused: render them first (`helm template`, `kubectl kustomize`). Flags are
 form that is in use (`--x=y`, `--x y`, `--x_y`, in a shell's script, from variables and ConfigMaps).
 Engines known by their images and commands: vLLM, SGLang, JetStream and MaxText, TGI, Triton.
 
-What the rules know by heart is [data](../components/gke_inference/catalogue/data): accelerators, metrics by
-release (`engine_metrics.yaml`), API versions. Sizes and contexts of models are read from their
-names. Rules that are marked *pack* are also [policies](policies.md) of a preview.
+What the rules know by heart is [data](../components/gke_inference/catalogue/data):
+accelerators, metrics by release (`engine_metrics.yaml`), API versions. Sizes and contexts of
+models are read from their names. Rules that are marked *pack* are also [policies](policies.md) of a preview.
 """
 
 

@@ -17,7 +17,7 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
-STACKS: Final = Path(__file__).resolve().parent.parent / "stacks"
+STACKS: Final = Path(__file__).resolve().parents[2] / "stacks"
 
 
 def load() -> Platform:

@@ -1,4 +1,4 @@
-"""Whether something other than a platform on GKE would fit better: rules of data/elsewhere.yaml."""
+"""Alternatives to a platform on GKE that may fit better: rules of data/alternatives.yaml."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ def elsewhere(answer: Plan) -> list[Elsewhere]:
     known = facts(answer)
     return [
         Elsewhere(rule["name"], rule["says"], f"{rule['source']} ({rule['confidence']})")
-        for rule in table("elsewhere")["rules"]
+        for rule in table("alternatives")["rules"]
         if all(_holds(condition, known) for condition in rule["when"])
     ]
 

@@ -158,8 +158,8 @@ def weights_gib(parameters_billion: float, bits: float) -> float:
 def kv_token_bytes(kept: ModelShape, bits: float = 16) -> int:
     """Returns the bytes one token takes in the KV cache: a key and a value per layer and head.
 
-    Latent attention is one head of half its vector (`planner.fit.shapes.shape`). Layers with a window
-    count like the others: see `kv_cache_gib`.
+    Latent attention is one head of half its vector (`planner.fit.shapes.shape`). Layers with a
+    window count like the others: see `kv_cache_gib`.
     """
     return int(2 * kept.layers * kept.kv_heads * kept.head_dim * bits / 8)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 # libyaml's loader reads the same in a tenth of the time; not every build of PyYAML has it
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from scripts.console import CommandError
 
-ASIDE = (".ci/", "changelog.d/", "docs/", "tests/", ".github/", "twin/", "scripts/")
+ASIDE = (
+    ".ci/",
+    ".github/",
+    "changelog.d/",
+    "docs/",
+    "scripts/",
+    "simulator/",
+    "tests/",
+    "twin/",
+)
 """Folders that no stack is made of: twin and program are this checkout's for both sides."""
 _FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE")
 """Files at the root that no stack is made of, as no Markdown there."""

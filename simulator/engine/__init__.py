@@ -1,1 +1,6 @@
 """The engine model: scheduler, KV cache and step times of a vLLM server."""
+
+from pathlib import Path
+
+DATA = Path(__file__).with_name("data")
+"""Recorded facts: vLLM's metrics, published fits and the published ladder of llm-d."""

@@ -25,9 +25,10 @@ import numpy as np
 from planner.fit.chips import Efficiency, accelerator, efficiency_of
 from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row
 from planner.speed.roofline import CostModel, StepLoad
+from simulator.engine import DATA
 from simulator.engine.replay import TraceRequest, replay, round_robin
 from simulator.engine.settings import PREFIX, EngineError, deploy
-from twin.engines.vllm_flags import DATA, parse
+from twin.engines.vllm_flags import parse
 
 _PREFILL = np.round(np.arange(0.10, 1.0, 0.05), 2)
 _DECODE = np.round(np.arange(0.15, 1.0, 0.05), 2)

@@ -13,12 +13,12 @@ from typing import Any
 
 from planner.fit.memory import kv_token_bytes
 from planner.speed.roofline import CostModel, StepLoad
+from simulator.engine import DATA
 from simulator.engine.exposition import Metric
 from simulator.engine.kv_metrics import KvMetrics
 from simulator.engine.request import FinishReason, Request
 from simulator.engine.scheduler import Scheduler
 from simulator.engine.settings import Deployment
-from twin.engines.vllm_flags import DATA
 
 _LATENCY = (
     0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680,

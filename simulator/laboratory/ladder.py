@@ -10,11 +10,12 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from simulator.engine import DATA
 from simulator.engine.replay import Cluster, Route, TraceRequest, prefix_affine, round_robin
 from simulator.engine.settings import PREFIX, Deployment, deploy
 from simulator.laboratory.planning import requests_of
 from simulator.laboratory.workloads import MODEL, StageSpec, workloads
-from twin.engines.vllm_flags import DATA, parse
+from twin.engines.vllm_flags import parse
 
 _REPLICAS = 8
 _WARM_UP = (15, 50)

@@ -13,10 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from simulator.engine.settings import PREFIX, Deployment
+from twin.engines.vllm_flags import MASTER_PORT, RAY_PORT
 
 _log = logging.getLogger("vllm")
-RAY_PORT = 6379
-MASTER_PORT = 29501
 _LOOK_SECONDS = 0.2
 
 

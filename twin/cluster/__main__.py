@@ -49,7 +49,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
 
 
 def _guard(folder: Path) -> socket.socket:
-    """Return the guard of the cluster's pod addresses, handed over by `twin.cluster.lifecycle` or taken."""
+    """Return the guard of the cluster's pod addresses, handed over or taken."""
     inherited = os.environ.pop(GUARD_VARIABLE, None)
     if inherited is None:
         return hold_block(int((folder / "block").read_text()))

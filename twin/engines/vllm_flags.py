@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 DATA = Path(__file__).with_name("data")
+RAY_PORT = 6379
+"""Port of a Ray cluster's head, where workers join."""
+MASTER_PORT = 29501
+"""Default of `--master-port`."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

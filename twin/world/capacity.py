@@ -13,9 +13,8 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from twin.cluster.nodes.node_objects import Provisioning
 from twin.host.file_problems import lines_of, read_yaml
-from twin.world.machines import Machine
+from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
 
 Outcome = Literal["granted", "quota", "stockout", "no-reservation"]

@@ -6,9 +6,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from twin.cluster.nodes.node_objects import Provisioning
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Answer, Claim, Holding, World, decide, to_take_away
+from twin.world.machines import Provisioning
 
 _SCHEMA = """
 create table if not exists holdings (

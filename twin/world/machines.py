@@ -7,8 +7,12 @@ Accelerator machines come from the components' catalogue, general ones from thei
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+
+Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
+"""How a machine is paid for, and by it how easily it is had."""
 
 _SIZES: dict[str, tuple[int, ...]] = {
     "c2": (4, 8, 16, 30, 60),

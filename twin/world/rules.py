@@ -3,14 +3,13 @@
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
-from twin.host.paths import TwinPaths
+from twin.host.paths import REPOSITORY, TwinPaths
 
-RULES_FILE = Path(__file__).with_name("rules.yaml")
+RULES_FILE = REPOSITORY / "twin" / "rules.yaml"
 DEFAULT_SPEED = 100.0
 
 

@@ -19,7 +19,7 @@ from twin.world.events import Events
 from twin.world.quota import QuotaLine
 from twin.world.rules import Rules
 
-SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
+SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 _POLL_SECONDS = 0.2
 _READY_KINDS = {"pod.ready"}
 

@@ -60,7 +60,7 @@ def config_map(name: str, namespace: str, spec: Spec) -> Manifest:
 
 def launcher_files() -> dict[str, str]:
     """Returns the launcher's files by name."""
-    folder = Path(__file__).with_name("engine")
+    folder = Path(__file__).parents[3] / "workloads" / "engine"
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.py"))}
 
 

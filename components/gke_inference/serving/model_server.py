@@ -118,11 +118,11 @@ class ModelServer(pulumi.ComponentResource):
       the second keeps a few warm and, through its autoscaler, gets one more for each replica of the
       first that has no node. GKE promises nothing here and need not: each pod asks for what it
       needs, and a stock-out is a Pending pod that is counted.
-    - `dual-container`: one Deployment, see `gke_inference.serving.dual_container` for what that costs.
+    - `dual-container`: one Deployment; `gke_inference.serving.dual_container` says what that costs.
     - `single`: rungs of one kind, one Deployment.
 
-    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see `gke_inference.serving.groups`):
-    the cluster needs a `LeaderWorkerSetOperator`.
+    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see
+    `gke_inference.serving.groups`): the cluster needs a `LeaderWorkerSetOperator`.
     """
 
     deployments: dict[str, str]

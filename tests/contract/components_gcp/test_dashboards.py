@@ -170,7 +170,7 @@ def test_a_unit_that_no_renderer_knows_is_refused(monkeypatch):
 def test_every_word_is_used_and_every_used_one_is_known():
     text = "".join(
         file.read_text()
-        for file in FOLDER.parents[2].glob("components/gke_inference/catalogue/data/**/*.yaml")
+        for file in FOLDER.parents[2].glob("components/gke_inference/*/data/**/*.yaml")
     )
     used = set(re.findall(r"\$(\w+)", text)) - {"1"}
     assert promql.words() == used - {"words"}

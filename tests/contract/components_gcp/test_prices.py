@@ -14,7 +14,7 @@ from gke_inference.catalogue.accelerators import (
 from gke_inference.catalogue.prices import price, rung_price
 from gke_inference.catalogue.rungs import check_rung
 
-DATA = Path(gke_inference.__file__).parent / "data"
+DATA = Path(gke_inference.__file__).parent / "catalogue" / "data"
 
 
 def rung(accelerator, shape, provisioning="on-demand"):

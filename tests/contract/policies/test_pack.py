@@ -7,7 +7,7 @@ import pulumi_policy as sdk
 from policies.pack import all_policies
 from policies.rules import RULES, STACK_RULES
 
-FOLDER = Path(__file__).resolve().parents[2] / "policies" / "rules"
+FOLDER = Path(__file__).resolve().parents[3] / "policies" / "rules"
 
 
 def test_every_rule_file_is_in_the_pack_and_has_its_test():

@@ -1,7 +1,8 @@
 """Every command line that the platform can write, against what each engine's release takes.
 
-vLLM: the recorded table of its real argument parser, which simulator/tests/running/engines compares with the
-installed release. Others: flags recorded from the release that the lock names.
+vLLM: the recorded table of its real argument parser, which
+simulator/tests/running/engines compares with the installed release. Others: flags recorded from
+the release that the lock names.
 """
 
 import json

@@ -8,7 +8,7 @@ import pytest
 from scripts.check import check
 from scripts.console import CommandError
 
-FIXTURES = Path(__file__).resolve().parents[2] / "invariants"
+FIXTURES = Path(__file__).resolve().parents[2] / "contract" / "invariants"
 SOUND = FIXTURES / "sound.yaml"
 DEFECT = FIXTURES / "published" / "metric-of-an-older-release.yaml"
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from twin.cluster.autoscaler.pods import Amounts, Pod, Room, amounts, refusal
 from twin.cluster.base.fields import part, parts
 from twin.cluster.nodes import node_objects as nodes
-from twin.cluster.nodes.node_objects import NodeShape, Provisioning
+from twin.cluster.nodes.node_objects import NodeShape
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.wire.kube import JsonObject
 from twin.world.machines import (
     Machine,
+    Provisioning,
     UnknownMachineError,
     machine,
     machine_with_tpu,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-STAGES = Path(__file__).parent.parent / "stages"
+STAGES = Path(__file__).with_name("kwok_stages")
 
 
 def kwok_args() -> list[str]:

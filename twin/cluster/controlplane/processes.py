@@ -198,7 +198,7 @@ class ControlPlane:
         (self._folder / "scheduler.json").write_text(json.dumps(scheduler))
 
     def _write_egress(self) -> None:
-        """Tell the API server to reach the cluster through `twin.cluster.controlplane.konnectivity`."""
+        """Tell the API server to reach the cluster through `konnectivity`."""
         tls = {
             "caBundle": str(self._paths.pki / "ca.crt"),
             "clientCert": str(self._pki / "egress.crt"),

@@ -6,12 +6,9 @@ on node sizes, TPUs, GPUs, spot VMs and flex-start.
 
 import zlib
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from twin.wire.kube import JsonObject
-from twin.world.machines import Machine, single_host_topology
-
-Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
+from twin.world.machines import Machine, Provisioning, single_host_topology
 
 CLASS_LABEL = "cloud.google.com/compute-class"
 POOL_LABEL = "cloud.google.com/gke-nodepool"

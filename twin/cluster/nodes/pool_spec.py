@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from twin.cluster.base.fields import part, parts, text_map
-from twin.cluster.nodes.node_objects import CLASS_LABEL, NodeShape, Provisioning
+from twin.cluster.nodes.node_objects import CLASS_LABEL, NodeShape
 from twin.wire.kube import JsonObject
-from twin.world.machines import machine, single_host_topology, slice_hosts
+from twin.world.machines import Provisioning, machine, single_host_topology, slice_hosts
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",

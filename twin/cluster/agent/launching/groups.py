@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from simulator.server.group import MASTER_PORT, RAY_PORT
 from twin.cluster.agent.launching.environment import expand
+from twin.engines.vllm_flags import MASTER_PORT, RAY_PORT
 from twin.wire.kube import JsonObject
 
 _RAY = re.compile(r"\bray start\b.*--address[= ]\"?(?P<host>[^:\s\"]+):(?P<port>\d+)")

@@ -1,8 +1,8 @@
 """The web server of the model catalogue: reads the few nginx directives that the catalogue uses.
 
-`python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a JSON object of mount path
-to folder. Understood: `listen PORT;`, `default_type TYPE;` and `location [=] PATH { … }` with
-`return CODE ["TEXT"];` or `alias FILE;`. Anything else in a configuration is ignored.
+`python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a
+JSON object of mount path to folder. Understood: `listen PORT;`, `default_type TYPE;` and
+`location [=] PATH { … }` with `return CODE ["TEXT"];` or `alias FILE;`. Anything else in a configuration is ignored.
 """
 
 import json

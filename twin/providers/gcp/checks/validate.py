@@ -1,6 +1,7 @@
 """Checks the inputs of a resource against everything known about its type.
 
-`python -m twin.providers.gcp.checks.validate FILE.json` checks a file of `[{"type", "name", "inputs"}, …]`.
+`python -m twin.providers.gcp.checks.validate FILE.json` checks a file of
+`[{"type", "name", "inputs"}, …]`.
 """
 
 import difflib

@@ -39,7 +39,7 @@ schedulingProfiles:
       - {pluginRef: kv-cache-utilization-scorer, weight: 2}
 """
 BLOCK = os.getpid() % 250  # two test runs at once have addresses of their own
-GKE_CRDS = Path(__file__).resolve().parents[3] / "twin" / "gke" / "crds"
+GKE_CRDS = Path(__file__).resolve().parents[4] / "twin" / "cluster" / "controlplane" / "crds"
 
 
 class Cluster:

@@ -22,7 +22,7 @@ from twin.toolchain import ToolError, tool
 from twin.wire import rpc
 from twin.wire.kube import Kube
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[4]
 pb: Any = rpc.provider_pb2
 
 

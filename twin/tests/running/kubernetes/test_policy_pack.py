@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
-PACK = str(Path(__file__).resolve().parents[3] / "policies")
+PACK = str(Path(__file__).resolve().parents[4] / "policies")
 
 PROGRAM = """
 import json

@@ -5,10 +5,10 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from twin.cluster.nodes.node_objects import Provisioning
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Claim, Holding, StockLine, World, decide, to_take_away
 from twin.world.capacity_ledger import Ledger
+from twin.world.machines import Provisioning
 from twin.world.quota import QuotaLine
 
 ZONE = "us-east5-b"

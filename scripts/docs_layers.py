@@ -1,0 +1,43 @@
+"""The layers of the repository in CONTRIBUTING.md, from the contracts that `make lint` checks."""
+
+import tomllib
+from typing import Any
+
+from twin.host.paths import REPOSITORY
+
+START = "<!-- layers: made by `make docs` from [tool.importlinter] in pyproject.toml -->"
+END = "<!-- end of layers -->"
+
+
+def contributing_page() -> str:
+    """Return CONTRIBUTING.md with its table of layers renewed; the rest stays as it is.
+
+    Raises:
+        ValueError: the markers of the table are missing.
+    """
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not start or not end:
+        raise ValueError(f"CONTRIBUTING.md: must contain {START!r} and {END!r}")
+    return f"{before}{START}\n\n{layers_table()}\n{END}{after}"
+
+
+def layers_table() -> str:
+    """Return the contracts as a table: each layer may import the layers right of it."""
+    lines = ["| where | layers, from the top: each may import the ones after it |", "|---|---|"]
+    for contract in _contracts():
+        layers = " → ".join(_layer(layer) for layer in contract["layers"])
+        lines.append(f"| {contract['name']} | {layers} |")
+    return "\n".join(lines) + "\n"
+
+
+def _contracts() -> list[dict[str, Any]]:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    return [contract for contract in contracts if contract["type"] == "layers"]
+
+
+def _layer(layer: str) -> str:
+    siblings = [f"`{name.strip()}`" for name in layer.split("|")]
+    return ", ".join(siblings)

@@ -1,0 +1,1 @@
+"""The simulated vLLM server, traffic against it, and the routing laboratory."""

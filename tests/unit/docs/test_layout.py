@@ -1,0 +1,57 @@
+"""The house: folders import one way, and none grows without bounds."""
+
+import subprocess
+import tomllib
+from collections import Counter, defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import PurePath
+
+import grimp
+import pytest
+
+from twin.host.paths import REPOSITORY
+
+MODULES_IN_A_FOLDER = 20
+LINES_IN_A_FILE = 400
+
+
+@pytest.fixture(scope="module")
+def graph():
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]
+    return grimp.build_graph(*settings["root_packages"], cache_dir=None)
+
+
+@pytest.fixture(scope="module")
+def sources():
+    command = ["git", "ls-files", "*.py"]
+    names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    files = [PurePath(name) for name in names.stdout.split()]
+    return [file for file in files if "tests" not in file.parts and file.parts[0] != "docs"]
+
+
+def test_folders_import_each_other_in_one_direction_only(graph):
+    packages = {module.rpartition(".")[0] for module in graph.modules}
+    imports = defaultdict(set)
+    for importer in graph.modules:
+        for imported in graph.find_modules_directly_imported_by(importer):
+            ends = [
+                module if module in packages else module.rpartition(".")[0]
+                for module in (importer, imported)
+            ]
+            if ends[0] != ends[1]:
+                imports[ends[0]].add(ends[1])
+    try:
+        order = list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        pytest.fail(f"folders in a circle: {' -> '.join(error.args[1])}")
+    assert order.index("gke_inference.catalogue") < order.index("infra.stack")
+
+
+def test_a_folder_has_at_most_twenty_modules(sources):
+    sizes = Counter(str(file.parent) for file in sources if file.name != "__init__.py")
+    assert {name: size for name, size in sizes.items() if size > MODULES_IN_A_FOLDER} == {}
+
+
+def test_a_file_has_at_most_four_hundred_lines(sources):
+    lengths = {str(file): len((REPOSITORY / file).read_text().splitlines()) for file in sources}
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_IN_A_FILE} == {}

@@ -1,0 +1,1 @@
+"""The Pulumi providers of the twin."""
