@@ -25,7 +25,8 @@ Engines known by their images and commands: vLLM, SGLang, JetStream and MaxText,
 
 What the rules know by heart is [data](../components/gke_inference/catalogue/data):
 accelerators, metrics by release (`engine_metrics.yaml`), API versions. Sizes and contexts of
-models are read from their names. Rules that are marked *pack* are also [policies](policies.md) of a preview.
+models are read from their names. Rules that are marked *pack* are also
+[policies](policies.md) of a preview.
 """
 
 

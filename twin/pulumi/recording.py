@@ -14,12 +14,14 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.resources.identity import resource_id
+from twin.providers.gcp.resources.key_versions import CRYPTO_KEY
 from twin.providers.gcp.resources.outputs import created
 from twin.providers.gcp.server import world_of
 from twin.providers.kubernetes.manifests import objects
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
 from twin.wire.property_values import CloudError
+from twin.world.store import new_record
 
 _THREADS = 64
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -46,6 +48,12 @@ class RecordingCloud(Provider):
         except CloudError as error:
             context.abort(rpc.grpc_module.StatusCode.FAILED_PRECONDITION, str(error))
             raise AssertionError from error  # abort does not return
+        if known.token == CRYPTO_KEY:  # a program asks for its versions in the same run
+            name = identifier.rpartition("/")[2]
+            record = new_record(
+                known.token, identifier, name, project, request.urn, inputs, outputs
+            )
+            self.lifecycle.world.store.add(record, [])
         if known.kind == "container/cluster":
             outputs.update(ClusterEffect.reached_at(outputs, _ENDPOINT, _AUTHORITY))
         return rpc.provider_pb2.CreateResponse(

@@ -2,7 +2,8 @@
 
 `python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a
 JSON object of mount path to folder. Understood: `listen PORT;`, `default_type TYPE;` and
-`location [=] PATH { … }` with `return CODE ["TEXT"];` or `alias FILE;`. Anything else in a configuration is ignored.
+`location [=] PATH { … }` with `return CODE ["TEXT"];` or `alias FILE;`. Anything else in a
+configuration is ignored.
 """
 
 import json

@@ -9,7 +9,7 @@ from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
 
 KEY_VERSION = "gcp:kms/getKMSCryptoKeyVersion:getKMSCryptoKeyVersion"
-_KEY = "gcp:kms/cryptoKey:CryptoKey"
+CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
 
 
 def key_version(arguments: Json, store: Store) -> Json:
@@ -19,7 +19,7 @@ def key_version(arguments: Json, store: Store) -> Json:
         CloudError: there is no such key, or it does not sign.
     """
     asked = str(arguments.get("cryptoKey", ""))
-    found = resolve((_KEY,), asked, {}, "", store)
+    found = resolve((CRYPTO_KEY,), asked, {}, "", store)
     if found is None:
         raise CloudError(404, f"CryptoKey {asked} not found.", "notFound")
     purpose = found.outputs.get("purpose")
