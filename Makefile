@@ -10,7 +10,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down status test test-unit test-twin lint format preview render bench docs tools lock clean
+.PHONY: help up down status test test-contract test-unit test-running lint format preview render bench docs tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -41,14 +41,17 @@ preview: $(READY) ## preview STACK with the policy pack, on the twin
 render: $(READY) ## write every object and resource of STACK, and a page about it, to build/STACK/
 	@$(RUN) render --stack $(STACK)
 
-test: test-unit test-twin ## all tests
+test: test-unit test-running ## all tests, fast ones first
 
-test-unit: $(READY) ## the fast tests
-	@$(BIN)/pytest -q -n 2 -m 'not needs_tools' tests
+test-contract: $(READY) ## components, stacks and policies: what most changes need
+	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools' tests/contract
 
-test-twin: $(READY) ## tests with the real engine, control plane and gateway
+test-unit: $(READY) ## every test that needs no tools
+	@$(BIN)/pytest -q -n 2 --budget 90 -m 'not needs_tools'
+
+test-running: $(READY) ## tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
-	@$(BIN)/pytest -q -m needs_tools tests
+	@$(BIN)/pytest -q --budget 1500 -m needs_tools
 
 lint: $(READY) ## formatting, ruff, pyright, layers
 	@$(BIN)/ruff format --check .

@@ -1,0 +1,40 @@
+"""What all tests need, before any of them imports a console, and the budget of a run."""
+
+import os
+import time
+
+import pytest
+
+# readline, which pytest loads, leaves a width to the workers: what is piped would be folded to it
+os.environ.pop("COLUMNS", None)
+
+_STARTED = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--budget",
+        type=float,
+        metavar="SECONDS",
+        help="Print the duration of the run beside this budget, for 2 idle cores.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_STARTED] = time.monotonic()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what a run took beside its budget; a slow machine fails no test."""
+    budget = config.getoption("--budget")
+    if budget is None:
+        return
+    took = time.monotonic() - config.stash[_STARTED]
+    word = "within" if took <= budget else "over"
+    load = os.getloadavg()[0]
+    terminalreporter.section("budget")
+    terminalreporter.write_line(
+        f"{took:.0f} s, {word} the budget of {budget:.0f} s on 2 idle cores (load now {load:.1f})"
+    )
