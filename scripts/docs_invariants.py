@@ -1,6 +1,7 @@
 """The list of invariants, from the rules themselves."""
 
-from policies.invariants.rules import invariants
+from policies.checker.rules import invariants
+from policies.rules import policies
 
 _OPENING = """\
 # Invariants
@@ -31,15 +32,15 @@ names. Rules that are marked *pack* are also [policies](policies.md) of a previe
 
 def invariants_page() -> str:
     """Return the page: the rules by subject, each with where it comes from."""
-    found = invariants()
+    rules = invariants()
     lines = [_OPENING]
-    for subject in sorted({subject for subject, _ in found.values()}):
+    for subject in sorted({listed.subject for listed in rules.values()}):
         lines += [f"## {subject.capitalize()}", ""]
         lines += ["| rule | what must hold | where it comes from |", "|---|---|---|"]
-        for name, (its, invariant) in found.items():
-            if its == subject:
-                pack = " (pack)" if invariant.check.__module__.endswith("from_pack") else ""
-                cells = [f"`{name}`{pack}", invariant.holds, invariant.source]
+        for name, listed in rules.items():
+            if listed.subject == subject:
+                pack = " (pack)" if name in policies() else ""
+                cells = [f"`{name}`{pack}", listed.rule.description, listed.rule.reference]
                 lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
         lines.append("")
     return "\n".join(lines)

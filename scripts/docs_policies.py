@@ -1,13 +1,10 @@
 """The list of policies, from the pack itself."""
 
-import importlib
-import inspect
 import json
-import pkgutil
-from typing import Any
 
-from policies import rules
-from policies.rule import Rule, StackRule
+from policies.framework.registry import Listed
+from policies.framework.rule import Policy, StackRule
+from policies.rules import policies
 from twin.host.paths import REPOSITORY
 
 _OPENING = """\
@@ -33,22 +30,7 @@ together. Settings are given in a file to `--policy-pack-config`:
 """
 
 
-def _found() -> list[tuple[str, str, Rule | StackRule]]:
-    """Return (subject, file, rule) of every rule in the pack."""
-    listed = {id(rule) for rule in (*rules.RULES, *rules.STACK_RULES)}
-    found: list[tuple[str, str, Rule | StackRule]] = []
-    for info in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
-        module: Any = importlib.import_module(info.name)
-        for name in ("RULE", "STACK_RULE"):
-            rule: Rule | StackRule | None = getattr(module, name, None)
-            if rule is not None and id(rule) in listed:
-                subject = info.name.split(".")[-2]
-                file = inspect.getfile(module).removeprefix(f"{REPOSITORY}/")
-                found.append((subject, file, rule))
-    return found
-
-
-def _settings(rule: Rule | StackRule) -> str:
+def _settings(rule: Policy) -> str:
     parts = [
         f"`{name}`, default `{json.dumps(spec.get('default'))}`"
         for name, spec in rule.config.items()
@@ -58,22 +40,24 @@ def _settings(rule: Rule | StackRule) -> str:
 
 def policies_page() -> str:
     """Return the page: the rules by subject, each with what it is for and where it stands."""
-    found = _found()
+    rules = policies()
     lines = [_OPENING]
-    for subject in sorted({subject for subject, *_ in found}):
+    for subject in sorted({listed.subject for listed in rules.values()}):
         lines += [
             f"## {subject.capitalize()}",
             "",
             "| rule | looks at | level | refuses whatever breaks this | see | settings | code |",
             "|---|---|---|---|---|---|---|",
         ]
-        mine = [entry for entry in found if entry[0] == subject]
-        for _, file, rule in sorted(mine, key=lambda entry: entry[2].name):
-            scope = "stack" if isinstance(rule, StackRule) else "resource"
-            cells = [f"`{rule.name}`", scope, rule.level, rule.description, rule.reference]
-            cells.append(_settings(rule))
-            text = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
-            source = f"[{file.rsplit('/', 1)[1]}](../{file})"
-            lines.append("| " + " | ".join([*text, source]) + " |")
+        lines += [_row(listed) for listed in rules.values() if listed.subject == subject]
         lines.append("")
     return "\n".join(lines)
+
+
+def _row(listed: Listed[Policy]) -> str:
+    rule, file = listed.rule, listed.file.relative_to(REPOSITORY)
+    scope = "stack" if isinstance(rule, StackRule) else "resource"
+    cells = [f"`{rule.name}`", scope, rule.level, rule.description, rule.reference]
+    cells.append(_settings(rule))
+    text = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
+    return "| " + " | ".join([*text, f"[{file.name}](../{file})"]) + " |"

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from policies.invariants.documents import sources
-from policies.invariants.finding import Verdict
-from policies.invariants.judge import judge
-from policies.invariants.rules import invariants
+from policies.checker.checker import check_objects
+from policies.checker.rules import invariants
+from policies.framework.finding import Verdict
+from policies.objects.documents import sources
 
 FOLDER = Path(__file__).parent / "published"
-ALL = [invariant for _, invariant in invariants().values()]
+ALL = [listed.rule for listed in invariants().values()]
 
 FOUND = {
     "any-reservation-hides-lower-rungs": {"class-reaches-rungs", "class-spreads-zones"},
@@ -40,7 +40,7 @@ FOUND = {
 
 
 def found_in(name):
-    report = judge(sources([FOLDER / f"{name}.yaml"]), ALL)
+    report = check_objects(sources([FOLDER / f"{name}.yaml"]), ALL)
     return {each.rule for each in report.of(Verdict.BROKEN)}
 
 
@@ -54,14 +54,14 @@ def test_the_published_defect_is_found(name):
 
 
 def test_a_compile_cache_in_no_volume_is_named_with_variable_and_path():
-    report = judge(sources([FOLDER / "compile-cache-in-no-volume.yaml"]), ALL)
+    report = check_objects(sources([FOLDER / "compile-cache-in-no-volume.yaml"]), ALL)
     (found,) = [each for each in report.of(Verdict.BROKEN) if each.rule == "paths-are-mounted"]
     assert found.field.endswith("env[VLLM_XLA_CACHE_PATH]")
     assert found.value == "/data"
 
 
 def test_a_metric_that_was_renamed_is_answered_with_its_new_name():
-    report = judge(sources([FOLDER / "metric-of-an-older-release.yaml"]), ALL)
+    report = check_objects(sources([FOLDER / "metric-of-an-older-release.yaml"]), ALL)
     (found,) = [each for each in report.of(Verdict.BROKEN) if each.rule == "metrics-exist"]
     assert "vllm:kv_cache_usage_perc" in found.why
     assert "0.12.0" in found.why
