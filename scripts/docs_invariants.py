@@ -7,7 +7,7 @@ _OPENING = """\
 # Invariants
 
 What must agree across the objects of a platform, whoever rendered them: this program, another
-blueprint, or a hand. No cluster and no account is needed.
+blueprint, or a person. You need no cluster and no account.
 
 ```sh
 make render STACK=prod && gke-inference check build/prod   # every object of a stack, by cluster
@@ -15,9 +15,9 @@ gke-inference check rendered.yaml other/                   # any files and folde
 gke-inference check build/prod --rule metrics-exist --json # one rule, for another program
 ```
 
-A table says object, rule, field, value, why, and how to mend it; the exit code is 1 where something
-is broken. A rule that lacks something to decide by says so, with what is missing: that is *not
-decided*, never a pass in silence. `--unknown` lists those objects, `--strict` fails on them, too.
+A table shows object, rule, field, value, reason and fix; the exit code is 1 if something is broken.
+A rule that cannot decide reports what is missing: that is *not decided*, never a silent pass.
+`--unknown` lists those objects, `--strict` also fails on them.
 
 Lists and files of several documents are read. Templates of Helm and folders with a kustomization
 are refused: render them first (`helm template`, `kubectl kustomize`). Flags are understood in every

@@ -11,18 +11,18 @@ _OPENING = """\
 # Policies
 
 What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand, with
-`pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview, of an
-*advisory* one it is a note, and a *remediating* one mends the value before it is used, wherever the
-pack is loaded (`pulumi up`, too, when it is given the pack). A value that a preview does not know
-yet is an advisory note, never a pass in silence. After the cloud has answered, the same rules look
-at what was made. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers of
-its level 1 were checked against a published list of its items, those of level 2 against none.
+`pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview, a
+violation of an *advisory* rule is a note, and a *remediating* rule fixes the value before it is
+used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value that a preview
+does not know yet is an advisory note, never a silent pass. After an update, the same rules check
+what was created. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers of its level 1
+were checked against a published list of its items, those of level 2 were not.
 
-Rules see what a stack will have, never what it will no longer have: the engine does not show a
-policy what is deleted or replaced. That is [the guard's part](guard.md).
+Rules see what a stack will have, not what it will lose: the engine does not show a policy what is
+deleted or replaced. [The guard](guard.md) checks that.
 
-A rule of a *resource* looks at one resource; a rule of the *stack* at resources that belong
-together. Settings are given in a file to `--policy-pack-config`:
+A rule of a *resource* looks at one resource; a rule of the *stack* looks at resources that belong
+together. Pass settings in a file with `--policy-pack-config`:
 
 ```json
 {"deletion-protection": {"productionEnvironments": ["prod", "live"]}, "pinned-image": "advisory"}

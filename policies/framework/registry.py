@@ -1,7 +1,6 @@
-"""Discovers rules: every module below a package has one, in `RULE`."""
+"""Discovers rules: every module in a folder of a package has one, in `RULE`."""
 
 import importlib
-import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,21 +23,19 @@ class Listed(Generic[R]):
 
 
 def discover(package: str, kind: type[R]) -> list[Listed[R]]:
-    """Return the rules in the modules below a package.
+    """Return the rules in the folders of a package, one folder for each subject.
 
     Raises:
         TypeError: a module has no rule of this kind.
     """
     found: list[Listed[R]] = []
-    root = importlib.import_module(package)
-    for info in pkgutil.walk_packages(root.__path__, f"{package}."):
-        if info.ispkg:
-            continue
-        module = importlib.import_module(info.name)
-        rule: object = getattr(module, "RULE", None)
+    root = Path(str(importlib.import_module(package).__file__)).parent
+    for file in sorted(root.glob("*/[!_]*.py")):
+        name = f"{package}.{file.parent.name}.{file.stem}"
+        rule: object = getattr(importlib.import_module(name), "RULE", None)
         if not isinstance(rule, kind):
-            raise TypeError(f"{info.name}.RULE: must be a {kind.__name__}, got {quoted(rule)}")
-        found.append(Listed(rule, info.name.split(".")[-2], Path(str(module.__file__))))
+            raise TypeError(f"{name}.RULE: must be a {kind.__name__}, got {quoted(rule)}")
+        found.append(Listed(rule, file.parent.name, file))
     return found
 
 

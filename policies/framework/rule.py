@@ -18,7 +18,7 @@ Level = Literal["advisory", "mandatory", "remediating"]
 """What a violation does: a note, a failure, or a fixed value."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Rule:
     """What the two runners and the pages share."""
 
@@ -30,14 +30,14 @@ class Rule:
     """The section of a benchmark, document, defect or schema that says the same."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Invariant(Rule, Generic[World]):
     """A rule over the rendered objects of one cluster."""
 
     check: Callable[[World], Iterator[Finding]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OnObjects:
     """How a policy is also checked over rendered objects, as an invariant."""
 
@@ -49,7 +49,7 @@ class OnObjects:
     """The document or defect that the invariant comes from."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Policy(Rule):
     """A rule of the policy pack, which runs on resources while Pulumi runs."""
 
@@ -59,7 +59,7 @@ class Policy(Rule):
     on_objects: OnObjects | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ResourceRule(Policy):
     """A policy about one resource."""
 
@@ -70,7 +70,7 @@ class ResourceRule(Policy):
     """Returns the properties to change and their new values; of a remediating rule only."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StackRule(Policy):
     """A policy about resources that belong together; it runs when all of them are known."""
 

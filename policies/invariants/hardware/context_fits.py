@@ -1,4 +1,4 @@
-"""Engines are not told of a longer context than their model was made for."""
+"""Engines allow no longer context than their model was trained for."""
 
 from collections.abc import Iterator
 

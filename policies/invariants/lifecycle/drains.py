@@ -54,7 +54,7 @@ def _findings(server: Engine) -> Iterator[Finding]:
             field,
             f"{waits:g} s",
             f"on a spot rung a pod has {SPOT_POD_SECONDS:g} s: nothing is left to finish in",
-            f"wait well below {SPOT_POD_SECONDS:g} s before the server is told",
+            f"wait well below {SPOT_POD_SECONDS:g} s before the server is stopped",
         )
 
 

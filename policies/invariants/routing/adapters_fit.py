@@ -1,4 +1,4 @@
-"""Adapters have slots, and the engine is told to take any."""
+"""Adapters have slots, and the engine accepts adapters."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Somebody is told before a month of production costs more than was meant."""
+"""Somebody is notified before a month of production costs more than planned."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ def _check(resources: list[Resource], config: Config) -> Iterator[Finding]:
     for budget in budgets:
         if not entries(budget.props, "thresholdRules"):
             yield broken(
-                budget, "thresholdRules", "none", "must have a share at which people are told"
+                budget, "thresholdRules", "none", "must have a share at which people are notified"
             )
     if budgets:
         return
@@ -27,7 +27,7 @@ def _check(resources: list[Resource], config: Config) -> Iterator[Finding]:
 
 RULE = StackRule(
     name="production-budget",
-    description="A stack of production has a budget that tells people.",
+    description="A production stack has a budget that notifies people.",
     check=_check,
     reference="Google: best practices for cost optimisation (budgets and alerts)",
     level="advisory",

@@ -18,7 +18,7 @@ def _where(resource: Resource) -> list[str]:
     if resource.type == _CLASS:
         rungs = entries(resource.props, "spec", "priorities")
         if rungs and all(at(rung, "nodepools") for rung in rungs):
-            return []  # its nodes come from pools made by hand, which are judged themselves
+            return []  # its nodes come from pools made by hand, which are checked themselves
         return ["spec.nodePoolConfig.serviceAccount"]
     provisioned = "clusterAutoscaling.autoProvisioningDefaults.serviceAccount"
     paths: list[str] = []

@@ -27,7 +27,7 @@ def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
 
 RULE = ResourceRule(
     name="legacy-metadata",
-    description="The old endpoints of the metadata server are off; where they are not, they go.",
+    description="The legacy endpoints of the metadata server are off; the pack turns them off.",
     applies=is_type(NODE_POOL),
     check=_check,
     level="remediating",

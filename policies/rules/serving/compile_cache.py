@@ -19,7 +19,7 @@ from policies.framework.rule import Config, OnObjects, ResourceRule
 VARIABLE = "VLLM_XLA_CACHE_PATH"
 """Where vLLM keeps what it compiles."""
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-"""Where other programs on JAX keep it, such as a server of pictures."""
+"""Where other programs on JAX keep it, such as an image generation server."""
 _LASTING = ("csi", "ephemeral", "nfs", "persistentVolumeClaim")
 _TPU_VARIABLES = frozenset(["TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY"])
 
