@@ -13,8 +13,8 @@ _OPENING = """\
 What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand, with
 `pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview, a
 violation of an *advisory* rule is a note, and a *remediating* rule fixes the value before it is
-used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value that a preview
-does not know yet is an advisory note, never a silent pass. After an update, the same rules check
+used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value that a
+preview does not know yet is an advisory note, never a silent pass. After an update, the same rules check
 what was created. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers of its level 1
 were checked against a published list of its items, those of level 2 were not.
 
