@@ -10,13 +10,13 @@ from twin.host.paths import REPOSITORY
 _OPENING = """\
 # Policies
 
-What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand, with
-`pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview, a
-violation of an *advisory* rule is a note, and a *remediating* rule fixes the value before it is
+What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand,
+with `pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview,
+a violation of an *advisory* rule is a note, and a *remediating* rule fixes the value before it is
 used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value that a
-preview does not know yet is an advisory note, never a silent pass. After an update, the same rules check
-what was created. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers of its level 1
-were checked against a published list of its items, those of level 2 were not.
+preview does not know yet is an advisory note, never a silent pass. After an update, the same
+rules check what was created. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers
+of its level 1 were checked against a published list of its items, those of level 2 were not.
 
 Rules see what a stack will have, not what it will lose: the engine does not show a policy what is
 deleted or replaced. [The guard](guard.md) checks that.
