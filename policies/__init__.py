@@ -1,1 +1,1 @@
-"""The policy pack: rules, and what turns them into policies."""
+"""Rules: the policy pack and the invariants, with what runs them."""

@@ -9,16 +9,18 @@ from typing import Annotated
 
 import typer
 
-from policies.invariants.documents import UnreadableError, sources
-from policies.invariants.finding import Finding, Invariant, Verdict
-from policies.invariants.judge import Report, judge
-from policies.invariants.rules import invariants
+from policies.checker.checker import Report, check_objects
+from policies.checker.rules import invariants
+from policies.framework.finding import Finding, Verdict
+from policies.framework.rule import Invariant
+from policies.objects.documents import UnreadableError, sources
+from policies.objects.world import World
 from scripts.console import CommandError, Exit, console
 from scripts.tables import Column, Listing, print_table, prose
 from scripts.words import check_words
 
 
-def chosen(names: list[str]) -> list[Invariant]:
+def chosen(names: list[str]) -> list[Invariant[World]]:
     """Return the invariants of some names, every one where none is named.
 
     Raises:
@@ -26,7 +28,7 @@ def chosen(names: list[str]) -> list[Invariant]:
     """
     known = invariants()
     check_words("--rule", names, known)
-    return [known[name][1] for name in names or known]
+    return [known[name].rule for name in names or known]
 
 
 def as_json(report: Report) -> str:
@@ -72,8 +74,8 @@ def _print(report: Report, *, every_unknown: bool) -> None:
 
 def _list() -> None:
     table = Listing("RULE", Column("SUBJECT"), prose("WHAT MUST HOLD"), prose("SOURCE", spare=1))
-    for name, (subject, invariant) in invariants().items():
-        table.add_row(name, subject, invariant.holds, invariant.source)
+    for name, listed in invariants().items():
+        table.add_row(name, listed.subject, listed.rule.description, listed.rule.reference)
     print_table(table)
 
 
@@ -102,7 +104,7 @@ def check(
         read = sources(paths)
     except UnreadableError as error:
         raise CommandError(str(error)) from error
-    report = judge(read, chosen(rule or []))
+    report = check_objects(read, chosen(rule or []))
     if json_output:
         sys.stdout.write(as_json(report) + "\n")
     else:

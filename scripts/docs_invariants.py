@@ -1,12 +1,13 @@
 """The list of invariants, from the rules themselves."""
 
-from policies.invariants.rules import invariants
+from policies.checker.rules import invariants
+from policies.rules import policies
 
 _OPENING = """\
 # Invariants
 
 What must agree across the objects of a platform, whoever rendered them: this program, another
-blueprint, or a hand. No cluster and no account is needed.
+blueprint, or a person. You need no cluster and no account.
 
 ```sh
 make render STACK=prod && gke-inference check build/prod   # every object of a stack, by cluster
@@ -14,9 +15,9 @@ gke-inference check rendered.yaml other/                   # any files and folde
 gke-inference check build/prod --rule metrics-exist --json # one rule, for another program
 ```
 
-A table says object, rule, field, value, why, and how to mend it; the exit code is 1 where something
-is broken. A rule that lacks something to decide by says so, with what is missing: that is *not
-decided*, never a pass in silence. `--unknown` lists those objects, `--strict` fails on them, too.
+A table shows object, rule, field, value, reason and fix; the exit code is 1 if something is broken.
+A rule that cannot decide reports what is missing: that is *not decided*, never a silent pass.
+`--unknown` lists those objects, `--strict` also fails on them.
 
 Lists and files of several documents are read. Templates of Helm and folders with a kustomization
 are refused: render them first (`helm template`, `kubectl kustomize`). Flags are understood in every
@@ -32,15 +33,15 @@ models are read from their names. Rules that are marked *pack* are also
 
 def invariants_page() -> str:
     """Return the page: the rules by subject, each with where it comes from."""
-    found = invariants()
+    rules = invariants()
     lines = [_OPENING]
-    for subject in sorted({subject for subject, _ in found.values()}):
+    for subject in sorted({listed.subject for listed in rules.values()}):
         lines += [f"## {subject.capitalize()}", ""]
         lines += ["| rule | what must hold | where it comes from |", "|---|---|---|"]
-        for name, (its, invariant) in found.items():
-            if its == subject:
-                pack = " (pack)" if invariant.check.__module__.endswith("from_pack") else ""
-                cells = [f"`{name}`{pack}", invariant.holds, invariant.source]
+        for name, listed in rules.items():
+            if listed.subject == subject:
+                pack = " (pack)" if name in policies() else ""
+                cells = [f"`{name}`{pack}", listed.rule.description, listed.rule.reference]
                 lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
         lines.append("")
     return "\n".join(lines)

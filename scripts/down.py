@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from policies.reading import CLUSTER
+from policies.framework.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.engine import Engine, stack_names
 from scripts.recover import recover

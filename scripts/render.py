@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from policies.reading import CLUSTER
+from policies.framework.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.cost import running
 from scripts.dashboards import write_grafana

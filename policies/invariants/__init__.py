@@ -1,1 +1,1 @@
-"""Invariants: what must agree across the rendered objects of a platform, whoever made them."""
+"""What must agree across the rendered objects of a platform, whoever made them; one a file."""

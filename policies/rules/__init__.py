@@ -1,134 +1,26 @@
-"""Every rule of the pack, by subject; one rule a file."""
+"""Every policy of the pack, by subject; one a file."""
 
-from policies.rule import Rule, StackRule
-from policies.rules.capacity import (
-    bounded_pool,
-    regional_cluster,
-    scaling_limits,
-    waiting_class,
-)
-from policies.rules.cost import (
-    commitments,
-    cost_allocation,
-    cost_labels,
-    idle_accelerators,
-    production_budget,
-    scrape_interval,
-)
-from policies.rules.data import (
-    bucket_deletion,
-    encrypted_secrets,
-    plain_secrets,
-    private_bucket,
-    private_prompts,
-    recoverable_bucket,
-)
-from policies.rules.identity import (
-    account_keys,
-    anonymous_rights,
-    broad_roles,
-    cluster_admins,
-    legacy_rights,
-    node_account,
-    public_iam,
-    wildcard_roles,
-    workload_identity,
-)
-from policies.rules.lifecycle import (
-    alpha_cluster,
-    deletion_protection,
-    legacy_metadata,
-    maintenance_window,
-    node_image,
-    observed_cluster,
-    release_channel,
-    repaired_pools,
-    shielded_nodes,
-    verified_images,
-)
-from policies.rules.network import (
-    control_plane,
-    dataplane,
-    encrypted_gateway,
-    intranode,
-    kubelet_port,
-    namespace_policies,
-    open_firewall,
-    private_nodes,
-)
-from policies.rules.serving import (
-    backend_health,
-    compile_cache,
-    default_namespace,
-    disruption_budget,
-    escalation,
-    host_access,
-    pinned_image,
-    privileged,
-    probes,
-    seccomp,
-    sized_containers,
-    trusted_models,
-    whole_chips,
-)
+from functools import cache
 
-RULES: tuple[Rule, ...] = (
-    account_keys.RULE,
-    alpha_cluster.RULE,
-    anonymous_rights.RULE,
-    bounded_pool.RULE,
-    broad_roles.RULE,
-    bucket_deletion.RULE,
-    cluster_admins.RULE,
-    commitments.RULE,
-    compile_cache.RULE,
-    control_plane.RULE,
-    cost_allocation.RULE,
-    cost_labels.RULE,
-    dataplane.RULE,
-    default_namespace.RULE,
-    deletion_protection.RULE,
-    encrypted_gateway.RULE,
-    encrypted_secrets.RULE,
-    escalation.RULE,
-    host_access.RULE,
-    idle_accelerators.RULE,
-    intranode.RULE,
-    kubelet_port.RULE,
-    legacy_metadata.RULE,
-    legacy_rights.RULE,
-    maintenance_window.RULE,
-    node_account.RULE,
-    node_image.RULE,
-    observed_cluster.RULE,
-    open_firewall.RULE,
-    pinned_image.RULE,
-    plain_secrets.RULE,
-    private_bucket.RULE,
-    private_nodes.RULE,
-    private_prompts.RULE,
-    privileged.RULE,
-    probes.RULE,
-    public_iam.RULE,
-    recoverable_bucket.RULE,
-    regional_cluster.RULE,
-    release_channel.RULE,
-    repaired_pools.RULE,
-    scaling_limits.RULE,
-    scrape_interval.RULE,
-    seccomp.RULE,
-    shielded_nodes.RULE,
-    sized_containers.RULE,
-    trusted_models.RULE,
-    verified_images.RULE,
-    waiting_class.RULE,
-    whole_chips.RULE,
-    wildcard_roles.RULE,
-    workload_identity.RULE,
-)
-STACK_RULES: tuple[StackRule, ...] = (
-    backend_health.STACK_RULE,
-    disruption_budget.STACK_RULE,
-    namespace_policies.STACK_RULE,
-    production_budget.STACK_RULE,
-)
+from policies.framework.registry import Listed, by_name, discover
+from policies.framework.rule import Policy, ResourceRule, StackRule
+
+
+@cache
+def policies() -> dict[str, Listed[Policy]]:
+    """Return every policy by name."""
+    return by_name(discover(__name__, Policy))
+
+
+@cache
+def resource_rules() -> tuple[ResourceRule, ...]:
+    """Return the policies about one resource."""
+    rules = [listed.rule for listed in policies().values()]
+    return tuple(rule for rule in rules if isinstance(rule, ResourceRule))
+
+
+@cache
+def stack_rules() -> tuple[StackRule, ...]:
+    """Return the policies about resources that belong together."""
+    rules = [listed.rule for listed in policies().values()]
+    return tuple(rule for rule in rules if isinstance(rule, StackRule))

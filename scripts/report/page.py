@@ -15,11 +15,11 @@ from infra.stack import Budget, Platform
 from planner.choice.coldstart import DOUBLING_SECONDS
 from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
 from planner.unit_cost.unit_cost import Traffic
-from policies.findings import violations
-from policies.invariants.documents import sources
-from policies.invariants.judge import judge, world_of
-from policies.invariants.rules import invariants
-from policies.invariants.world import World
+from policies.checker.checker import check_objects
+from policies.checker.rules import invariants
+from policies.objects.documents import sources
+from policies.objects.world import World, world_of
+from policies.pack.rendered import findings
 from scripts.report import risks, risks_capacity
 from scripts.report.models import ServedModel, served_models
 from scripts.report.places import Ladder, Place, ladders, places
@@ -134,7 +134,7 @@ def page(
     """
     read = sources([folder])
     worlds = [world_of(source) for source in read]
-    report = judge(read, [rule for _, rule in invariants().values()])
+    report = check_objects(read, [listed.rule for listed in invariants().values()])
     lines, started = served(platform), starts(platform)
     total = bill(lines)
     outdated, units = total.outdated(day), unit_costs(platform, total, DEFAULT_TRAFFIC)
@@ -142,7 +142,7 @@ def page(
     locked, asked = versions(platform, worlds), standings(needs(platform), limit_of)
     found = [
         *risks.of_rules(report),
-        *risks.of_policies(violations(resources)),
+        *risks.of_policies(findings(resources)),
         *risks_capacity.of_capacity(platform),
         *risks_capacity.of_quota(asked, platform.project),
         *risks_capacity.of_speed(platform, units),

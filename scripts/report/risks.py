@@ -6,9 +6,9 @@ from enum import StrEnum
 
 from infra.stack import Budget
 from planner.choice.cost import HOURS_PER_MONTH, Bill
-from policies.findings import Violation
-from policies.invariants.finding import Finding, Verdict
-from policies.invariants.judge import Report
+from policies.checker.checker import Report
+from policies.framework.finding import Finding, Verdict
+from policies.rules import policies
 from scripts.report.versions import Versions
 
 _SHOWN = 4
@@ -76,18 +76,18 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def of_policies(violations: Iterable[Violation]) -> Iterator[Risk]:
+def of_policies(findings: Iterable[Finding]) -> Iterator[Risk]:
     """Yield what the policy pack says, one risk a rule."""
-    by_rule: dict[str, list[Violation]] = {}
-    for one in violations:
+    by_rule: dict[str, list[Finding]] = {}
+    for one in findings:
         by_rule.setdefault(one.rule, []).append(one)
-    for rule, found in by_rule.items():
-        one = found[0]
-        if one.level == "remediating":
-            continue  # a preview with the pack mends it
-        severity = Severity.STOPS if one.level == "mandatory" else Severity.KNOW
-        where = listed(each.resource for each in found)
-        yield Risk(severity, "Policy", f"{rule}: {one.description}", where, one.message)
+    for name, found in by_rule.items():
+        rule = policies()[name].rule
+        if rule.level == "remediating":
+            continue  # a preview with the pack fixes it
+        severity = Severity.STOPS if rule.level == "mandatory" else Severity.KNOW
+        where = listed(each.object for each in found)
+        yield Risk(severity, "Policy", f"{name}: {rule.description}", where, found[0].message)
 
 
 def at_list_price(budget: Budget) -> float:

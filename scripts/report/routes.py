@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gke_inference.gateway.router import MODEL_HEADER
-from policies.invariants.world import Obj, World
-from policies.reading import at, entries
+from policies.framework.reading import at, entries
+from policies.objects.index import Obj
+from policies.objects.world import World
 
 _ROUTE = "HTTPRoute"
 

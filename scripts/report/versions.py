@@ -9,7 +9,7 @@ from gke_inference.catalogue.accelerators import accelerator, catalogue_date
 from gke_inference.catalogue.versions import gke_minimum
 from infra.plan.capacity import checked_rungs
 from infra.stack import Platform
-from policies.invariants.world import World
+from policies.objects.world import World
 from scripts.images_actions import Row, rows
 
 _POOLS = "inference-pool-crd"

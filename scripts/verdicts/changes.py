@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from policies.reading import CLUSTER, at
+from policies.framework.reading import CLUSTER, at
 from scripts.guard import losses_in, unnamed
 from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policies.invariants.world import PodOf, World
-from policies.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at
+from policies.framework.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at
+from policies.objects.pods import PodOf
+from policies.objects.world import World
 from scripts.verdicts.changes import Change, Kind
 from scripts.verdicts.runs import State
 
@@ -119,11 +120,11 @@ def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:
 
 def _move(pod: PodOf, after: dict[str, World], why: str) -> Move:
     """Return the pods of a workload, as many as it has after the change where it is still there."""
-    world = after.get(pod.world.name, pod.world)
-    obj = world.find(pod.obj.kind, pod.obj.namespace, pod.obj.name) or pod.obj
-    now = next((each for each in world.pods if each.obj is obj), pod)
-    if obj.kind == "DaemonSet":
+    if pod.obj.kind == "DaemonSet":
         return Move(pod.world.name, pod.obj.title, None, None, why)
+    world = after.get(pod.world.name)
+    pods = world.pods if world is not None else []
+    now = next((each for each in pods if each.obj.title == pod.obj.title), pod)
     low, high = replicas(now)
     return Move(pod.world.name, pod.obj.title, low * now.hosts, high * now.hosts, why)
 

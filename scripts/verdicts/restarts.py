@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from policies.reading import CLUSTER, NODE_POOL, at, pods
-from policies.rule import Resource
+from policies.framework.reading import CLUSTER, NODE_POOL, at, pods
+from policies.framework.resources import Resource
 
 Inputs = Mapping[str, Any]
 

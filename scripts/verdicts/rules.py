@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from policies.findings import violations
-from policies.invariants.documents import Document, Source
-from policies.invariants.finding import Verdict
-from policies.invariants.judge import judge, world_of
-from policies.invariants.rules import invariants
-from policies.invariants.world import World
-from policies.rules import RULES, STACK_RULES
+from policies.checker.checker import check_objects
+from policies.checker.rules import invariants
+from policies.framework.finding import Verdict
+from policies.objects.documents import Document, Source
+from policies.objects.world import World, world_of
+from policies.pack.rendered import findings
+from policies.rules import policies
 from scripts.render import cluster_names, without_unknowns
 from scripts.verdicts.runs import State
 from twin.providers.kubernetes.manifests.objects import to_object
@@ -76,8 +76,9 @@ def readable(states: Iterable[State]) -> list[State]:
 
 def broken_policies(states: Iterable[State]) -> Iterator[Breach]:
     """Yield what breaks a policy of the pack, from readable states."""
-    for each in violations(states):
-        yield Breach(each.rule, each.resource, each.message, each.level == "mandatory")
+    levels = {name: listed.rule.level for name, listed in policies().items()}
+    for each in findings(states):
+        yield Breach(each.rule, each.object, each.message, levels[each.rule] == "mandatory")
 
 
 def sources(states: list[State]) -> list[Source]:
@@ -100,9 +101,9 @@ def worlds(found: Iterable[Source]) -> list[World]:
 
 def broken_invariants(found: Iterable[Source]) -> Iterator[Breach]:
     """Yield what breaks an invariant; what cannot be decided is passed over."""
-    pack = {rule.name for rule in (*RULES, *STACK_RULES)}  # said among the policies already
-    rules = [rule for name, (_, rule) in invariants().items() if name not in pack]
-    for each in judge(found, rules).of(Verdict.BROKEN):
+    pack = policies()  # reported among the policies already
+    rules = [listed.rule for name, listed in invariants().items() if name not in pack]
+    for each in check_objects(found, rules).of(Verdict.BROKEN):
         where = f"{each.object} in {each.world}" if each.world else each.object
         field = f"{each.field}: " if each.field else ""
         yield Breach(each.rule, where, f"{field}{each.why}")

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policies.invariants.world import PodOf, World
-from policies.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at, entries, section
+from policies.framework.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at, entries, section
+from policies.objects.pods import PodOf
+from policies.objects.world import World
 from scripts.verdicts.changes import Change, Kind
 from scripts.verdicts.restarts import WORKLOADS
 from scripts.verdicts.runs import State

@@ -4,10 +4,10 @@ import filecmp
 
 import pytest
 
-from policies.invariants.documents import sources
-from policies.invariants.finding import Verdict
-from policies.invariants.judge import judge
-from policies.invariants.rules import invariants
+from policies.checker.checker import check_objects
+from policies.checker.rules import invariants
+from policies.framework.finding import Verdict
+from policies.objects.documents import sources
 from scripts.engine import stack_names
 from scripts.render import preview_states, write
 from scripts.scratch_project import backend, scratch_project
@@ -53,7 +53,7 @@ def test_every_object_of_a_stack_passes_the_strict_checks_and_the_invariants(
     assert objects > 30
     assert resources > objects
     assert check_folder(tmp_path) == []
-    report = judge(sources([tmp_path]), [each for _, each in invariants().values()])
+    report = check_objects(sources([tmp_path]), [listed.rule for listed in invariants().values()])
     assert report.objects == objects
     assert report.of(Verdict.BROKEN) == []
 

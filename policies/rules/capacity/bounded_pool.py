@@ -2,25 +2,28 @@
 
 from collections.abc import Iterator
 
-from policies.reading import NODE_POOL, at, is_type, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import NODE_POOL, at, is_type, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _MAXIMA = ("maxNodeCount", "totalMaxNodeCount")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     autoscaling = section(resource.props, "autoscaling")
     if not autoscaling:
         count = at(resource.props, "nodeCount")
         if count is None:
-            yield "autoscaling: must set a maximum, or nodeCount a number, got neither"
+            yield broken(
+                resource, "autoscaling", "neither", "must set a maximum, or nodeCount a number"
+            )
         return
     if all(autoscaling.get(field) in (None, 0) for field in _MAXIMA):
-        yield f"autoscaling: must set {' or '.join(_MAXIMA)}, got neither"
+        yield broken(resource, "autoscaling", "neither", f"must set {' or '.join(_MAXIMA)}")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="bounded-pool",
     description="Every node pool has a maximum, since idle accelerators cost the most.",
     applies=is_type(NODE_POOL),

@@ -3,19 +3,23 @@
 import re
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     location = at(resource.props, "location")
     if is_production(resource, config) and _ZONE.fullmatch(str(location)):
-        yield f"location: must be a region in production, got the zone {location!r}"
+        yield broken(
+            resource, "location", f"the zone {location!r}", "must be a region in production"
+        )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="regional-cluster",
     description="Clusters of production are regional.",
     applies=is_type(CLUSTER),

@@ -2,20 +2,22 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_kubernetes
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_kubernetes
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _MOST = 100
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     most = at(resource.props, "spec", "maxReplicas")
     limit = int(config.get("mostReplicas", _MOST))
     if not isinstance(most, int | float) or most > limit:
-        yield f"spec.maxReplicas: must be at most {limit}, got {most!r}"
+        yield broken(resource, "spec.maxReplicas", quoted(most), f"must be at most {limit}")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="scaling-limits",
     description="Autoscalers have a maximum that somebody chose.",
     applies=is_kubernetes("HorizontalPodAutoscaler"),

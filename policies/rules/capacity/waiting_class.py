@@ -2,23 +2,29 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_kubernetes
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_kubernetes
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 _WANTED = "DoNotScaleUp"
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "spec", "whenUnsatisfiable")
     if value != _WANTED:
-        yield f"spec.whenUnsatisfiable: must be {_WANTED!r}, got {value!r}"
+        yield broken(resource, "spec.whenUnsatisfiable", quoted(value), f"must be {_WANTED!r}")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="waiting-class",
     description="A compute class whose rungs are all empty makes pods wait (DoNotScaleUp).",
     applies=is_kubernetes("ComputeClass"),
     check=_check,
     reference="ComputeClass reference: whenUnsatisfiable",
+    on_objects=OnObjects(
+        subject="classes",
+        fix="write whenUnsatisfiable: DoNotScaleUp",
+        reference="ComputeClass reference; gke-labs/kube-agents #1774",
+    ),
 )

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, entries, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if resource.name in [str(name) for name in entries(config, "allowed")]:
         return
     plan = at(resource.props, "plan")
-    yield f"plan: must not be bought by a stack, as nothing undoes it, got {plan!r}"
+    yield broken(
+        resource, "plan", quoted(plan), "must not be bought by a stack, as nothing undoes it"
+    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="commitments",
     description="Commitments to spend for years are bought by people, not by a stack.",
     applies=is_type("gcp:compute/regionCommitment:RegionCommitment"),

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "costManagementConfig", "enabled")
     if value is not True:
-        yield f"costManagementConfig.enabled: must be true, got {value!r}"
+        yield broken(resource, "costManagementConfig.enabled", quoted(value), "must be true")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="cost-allocation",
     description="Costs of a cluster are allocated to namespaces and labels in the billing export.",
     applies=is_type(CLUSTER),

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from policies.reading import BUCKET, CLUSTER, at, is_type, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import BUCKET, CLUSTER, at, is_type, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _DISK = "gcp:compute/disk:Disk"
 _KEYS = ("env", "managed-by")
@@ -14,23 +16,21 @@ def _field(resource: Resource) -> str:
     return "resourceLabels" if resource.type == CLUSTER else "labels"
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for key in _KEYS:
         if not at(resource.props, _field(resource), key):
-            yield f"{_field(resource)}.{key}: must be set, got None"
+            yield broken(resource, f"{_field(resource)}.{key}", quoted(None), "must be set")
 
 
-def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
+def _remedy(resource: Resource, _: Config) -> dict[str, Any]:
     """Return the labels with what is missing: the stack, and that Pulumi manages it."""
-    del config
     labels = section(resource.props, _field(resource))
     missing = {"env": resource.stack, "managed-by": "pulumi"}
     added = {key: value for key, value in missing.items() if not labels.get(key)}
     return {_field(resource): {**labels, **added}} if added else {}
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="cost-labels",
     description="What is billed has labels of environment and owner; missing ones are added.",
     applies=is_type(BUCKET, CLUSTER, _DISK),

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from policies.reading import ACCELERATOR_PREFIXES, NODE_POOL, at, entries, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import ACCELERATOR_PREFIXES, NODE_POOL, at, entries, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     machine = str(at(resource.props, "nodeConfig", "machineType"))
     has_chips = machine.startswith(ACCELERATOR_PREFIXES) or entries(
         resource.props, "nodeConfig", "guestAccelerators"
@@ -18,10 +19,12 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
     for name in ("minNodeCount", "totalMinNodeCount"):
         least = at(resource.props, "autoscaling", name)
         if isinstance(least, int | float) and least > 0:
-            yield f"autoscaling.{name}: must be 0 where nothing is reserved, got {least:g}"
+            yield broken(
+                resource, f"autoscaling.{name}", f"{least:g}", "must be 0 where nothing is reserved"
+            )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="idle-accelerators",
     description="Pools of accelerators go down to zero, unless their machines are reserved.",
     applies=is_type(NODE_POOL),

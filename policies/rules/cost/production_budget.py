@@ -1,29 +1,33 @@
-"""Somebody is told before a month of production costs more than was meant."""
+"""Somebody is notified before a month of production costs more than planned."""
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, entries, is_production
-from policies.rule import Config, Resource, StackRule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, entries, is_production
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, StackRule
 
 _BUDGET = "gcp:billing/budget:Budget"
 
 
-def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
+def _check(resources: list[Resource], config: Config) -> Iterator[Finding]:
     budgets = [each for each in resources if each.type == _BUDGET]
     for budget in budgets:
         if not entries(budget.props, "thresholdRules"):
-            yield budget.urn, "thresholdRules: must have a share at which people are told, got none"
+            yield broken(
+                budget, "thresholdRules", "none", "must have a share at which people are notified"
+            )
     if budgets:
         return
     for cluster in resources:
         if cluster.type == CLUSTER and is_production(cluster, config):
-            yield cluster.urn, f"{_BUDGET}: must be in a stack of production, got none"
+            yield broken(cluster, _BUDGET, "none", "must be in a stack of production")
             return
 
 
-STACK_RULE = StackRule(
+RULE = StackRule(
     name="production-budget",
-    description="A stack of production has a budget that tells people.",
+    description="A production stack has a budget that notifies people.",
     check=_check,
     reference="Google: best practices for cost optimisation (budgets and alerts)",
     level="advisory",

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config):
         return
     value = at(resource.props, "databaseEncryption", "state")
     if value not in ("ENCRYPTED", "ALL_OBJECTS_ENCRYPTION_ENABLED"):
-        yield f"databaseEncryption.state: must be ENCRYPTED in production, got {value!r}"
+        yield broken(
+            resource, "databaseEncryption.state", quoted(value), "must be ENCRYPTED in production"
+        )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="encrypted-secrets",
     description="Kubernetes Secrets of production are encrypted with a key of your own.",
     applies=is_type(CLUSTER),

@@ -3,25 +3,35 @@
 import re
 from collections.abc import Iterator
 
-from policies.reading import environment, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import environment, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 _SECRET = re.compile(r"(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|CREDENTIALS)$")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             for name, value in environment(container).items():
                 if _SECRET.search(name.upper()) and isinstance(value, str) and value:
-                    yield f"{path}.env: {name} must come from a Secret, got a value in the manifest"
+                    yield broken(
+                        resource,
+                        f"{path}.env",
+                        "a value in the manifest",
+                        f"{name} must come from a Secret",
+                    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="plain-secrets",
     description="Variables that hold tokens, passwords or keys are read from a Secret.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.4.1 (secrets); Secret Manager add-on",
+    on_objects=OnObjects(
+        subject="files",
+        fix="take it from a Secret by secretKeyRef",
+    ),
 )

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     uniform = at(resource.props, "uniformBucketLevelAccess")
     if uniform is not True:
-        yield f"uniformBucketLevelAccess: must be true, got {uniform!r}"
+        yield broken(resource, "uniformBucketLevelAccess", quoted(uniform), "must be true")
     prevention = at(resource.props, "publicAccessPrevention")
     if prevention != "enforced":
-        yield f"publicAccessPrevention: must be 'enforced', got {prevention!r}"
+        yield broken(resource, "publicAccessPrevention", quoted(prevention), "must be 'enforced'")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="private-bucket",
     description="Buckets have uniform access and cannot be made public.",
     applies=is_type("gcp:storage/bucket:Bucket"),

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from policies.reading import is_workload, pods, words
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import is_workload, pods, words
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _LOGGED = frozenset(["--enable-log-outputs", "--enable-log-requests", "--log-requests"])
 _SERVERS = ("vllm", "sglang")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             said = words(container)
@@ -19,10 +20,10 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
                 continue
             found = [word for word in said if word.split("=")[0] in _LOGGED]
             if found:
-                yield f"{path}.args: must not log requests, got {found[0]!r}"
+                yield broken(resource, f"{path}.args", quoted(found[0]), "must not log requests")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="private-prompts",
     description="Engines write no prompts into their logs.",
     applies=is_workload,

@@ -2,25 +2,29 @@
 
 from collections.abc import Iterator
 
-from policies.reading import BUCKET, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import BUCKET, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _WEEK_SECONDS = 604_800
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config) or at(resource.props, "forceDestroy") is True:
         return  # what is deleted with the stack was never to be kept
     kept = at(resource.props, "softDeletePolicy", "retentionDurationSeconds")
     versioned = at(resource.props, "versioning", "enabled") is True
     if not versioned and kept is not None and int(kept) < _WEEK_SECONDS:
-        yield (
-            "softDeletePolicy.retentionDurationSeconds: must be at least "
-            f"{_WEEK_SECONDS} in production, got {kept!r}"
+        yield broken(
+            resource,
+            "softDeletePolicy.retentionDurationSeconds",
+            quoted(kept),
+            f"must be at least {_WEEK_SECONDS} in production",
         )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="recoverable-bucket",
     description="Deleted objects of production can be restored for a week.",
     applies=is_type(BUCKET),

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 
-from policies.reading import is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
-    yield f"{resource.name}: must not be made, got a key that lasts until somebody deletes it"
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
+    yield broken(
+        resource, resource.name, "a key that lasts until somebody deletes it", "must not be made"
+    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="account-keys",
     description="No keys of service accounts are made; workloads and CI use federation.",
     applies=is_type("gcp:serviceaccount/key:Key"),

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _BINDINGS = (
     "enableInsecureBindingSystemAuthenticated",
@@ -11,15 +13,14 @@ _BINDINGS = (
 )
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for name in _BINDINGS:
         value = at(resource.props, "rbacBindingConfig", name)
         if value is not False:
-            yield f"rbacBindingConfig.{name}: must be false, got {value!r}"
+            yield broken(resource, f"rbacBindingConfig.{name}", quoted(value), "must be false")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="anonymous-rights",
     description="No role is bound to whoever is authenticated, or to whoever is not.",
     applies=is_type(CLUSTER),

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, entries
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 from policies.rules.identity.public_iam import is_grant, members
 
 BROAD = frozenset(
@@ -28,20 +30,25 @@ BROAD = frozenset(
 _MACHINES = ("serviceAccount:", "principal:", "principalSet:")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     role = at(resource.props, "role")
     if role is None:
-        yield "role: must be set, got None"
+        yield broken(resource, "role", quoted(None), "must be set")
         return
     broad = BROAD | {str(extra) for extra in entries(config, "moreRoles")}
     if role not in broad:
         return
     for member in members(resource):
         if member.startswith(_MACHINES):
-            yield f"role: must be narrower than {role!r} for a machine, got it for {member!r}"
+            yield broken(
+                resource,
+                "role",
+                f"it for {member!r}",
+                f"must be narrower than {role!r} for a machine",
+            )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="broad-roles",
     description="Service accounts and workload identities get no role that rules a whole service.",
     applies=is_grant,

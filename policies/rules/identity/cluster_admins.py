@@ -2,21 +2,27 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries, is_kubernetes
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, entries, is_kubernetes
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     if at(resource.props, "roleRef", "name") != "cluster-admin":
         return
     for subject in entries(resource.props, "subjects"):
         name = at(subject, "name")
         if at(subject, "kind") == "ServiceAccount" or str(name).startswith("system:"):
-            yield f"subjects: must be people or their groups for cluster-admin, got {name!r}"
+            yield broken(
+                resource,
+                "subjects",
+                quoted(name),
+                "must be people or their groups for cluster-admin",
+            )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="cluster-admins",
     description="Service accounts and system groups are not bound to cluster-admin.",
     applies=is_kubernetes("ClusterRoleBinding", "RoleBinding"),

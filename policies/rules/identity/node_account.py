@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, NODE_POOL, at, entries
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, NODE_POOL, at, entries
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _DEFAULT_SUFFIX = "-compute@developer.gserviceaccount.com"
 _CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
@@ -16,7 +18,7 @@ def _where(resource: Resource) -> list[str]:
     if resource.type == _CLASS:
         rungs = entries(resource.props, "spec", "priorities")
         if rungs and all(at(rung, "nodepools") for rung in rungs):
-            return []  # its nodes come from pools made by hand, which are judged themselves
+            return []  # its nodes come from pools made by hand, which are checked themselves
         return ["spec.nodePoolConfig.serviceAccount"]
     provisioned = "clusterAutoscaling.autoProvisioningDefaults.serviceAccount"
     paths: list[str] = []
@@ -27,21 +29,20 @@ def _where(resource: Resource) -> list[str]:
     return paths
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for path in _where(resource):
         account = at(resource.props, *path.split("."))
         if account in (None, "", "default"):
-            yield f"{path}: must name a service account of its own, got {account!r}"
+            yield broken(resource, path, quoted(account), "must name a service account of its own")
         elif str(account).endswith(_DEFAULT_SUFFIX):
-            yield f"{path}: must not be the default compute account, got {account!r}"
+            yield broken(resource, path, quoted(account), "must not be the default compute account")
 
 
 def _applies(resource: Resource) -> bool:
     return resource.type in (CLUSTER, NODE_POOL, _CLASS)
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="node-account",
     description="Nodes run as a service account made for them, never as the project's default one.",
     applies=_applies,

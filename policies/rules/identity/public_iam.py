@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, entries
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _EVERYBODY = frozenset(["allUsers", "allAuthenticatedUsers"])
 
 
 def is_grant(resource: Resource) -> bool:
-    """Say whether a resource grants roles on something in Google Cloud."""
+    """Return whether a resource grants roles on something in Google Cloud."""
     return resource.type.startswith("gcp:") and (
         resource.kind.lower().endswith(("iammember", "iambinding"))
     )
@@ -23,17 +25,16 @@ def members(resource: Resource) -> list[str]:
     ]
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     who = members(resource)
     if not who:
-        yield "member: must say whom the role is for, got nobody"
+        yield broken(resource, "member", "nobody", "must say whom the role is for")
     for member in who:
         if member in _EVERYBODY:
-            yield f"member: must not be everybody, got {member!r}"
+            yield broken(resource, "member", quoted(member), "must not be everybody")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="public-iam",
     description="No role is granted to allUsers or allAuthenticatedUsers.",
     applies=is_grant,

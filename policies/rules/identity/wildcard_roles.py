@@ -2,24 +2,29 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries, is_kubernetes
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, entries, is_kubernetes
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for index, each in enumerate(entries(resource.props, "rules")):
         verbs, kinds = entries(each, "verbs"), entries(each, "resources")
         groups = entries(each, "apiGroups")
         if "*" in verbs and "*" in kinds:
-            yield f"rules[{index}]: must name verbs or resources, got '*' for both"
+            yield broken(
+                resource, f"rules[{index}]", "'*' for both", "must name verbs or resources"
+            )
         elif "*" in kinds and "*" in groups:
-            yield f"rules[{index}].resources: must be of named groups, got '*' of '*'"
+            yield broken(
+                resource, f"rules[{index}].resources", "'*' of '*'", "must be of named groups"
+            )
         elif at(each, "nonResourceURLs") == ["*"]:
-            yield f"rules[{index}].nonResourceURLs: must be named, got '*'"
+            yield broken(resource, f"rules[{index}].nonResourceURLs", "'*'", "must be named")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="wildcard-roles",
     description="Roles do not allow everything: verbs, kinds or groups are named.",
     applies=is_kubernetes("ClusterRole", "Role"),

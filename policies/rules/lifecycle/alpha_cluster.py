@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "enableKubernetesAlpha")
     if value is True:
-        yield f"enableKubernetesAlpha: must be off, got {value!r}"
+        yield broken(resource, "enableKubernetesAlpha", quoted(value), "must be off")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="alpha-cluster",
     description="Clusters are not alpha clusters: those end after 30 days and are never upgraded.",
     applies=is_type(CLUSTER),

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config):
         return
     value = at(resource.props, "deletionProtection")
     if value is not True:
-        yield f"deletionProtection: must be true in production, got {value!r}"
+        yield broken(resource, "deletionProtection", quoted(value), "must be true in production")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="deletion-protection",
     description="Clusters of production have deletion protection.",
     applies=is_type(CLUSTER),

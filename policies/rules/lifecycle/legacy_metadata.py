@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from policies.reading import NODE_POOL, at, is_type, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import NODE_POOL, at, is_type, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _KEY = "disable-legacy-endpoints"
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "nodeConfig", "metadata", _KEY)
     if value != "true":
-        yield f"nodeConfig.metadata.{_KEY}: must be 'true', got {value!r}"
+        yield broken(resource, f"nodeConfig.metadata.{_KEY}", quoted(value), "must be 'true'")
 
 
 def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
@@ -24,9 +25,9 @@ def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
     return {"nodeConfig": {**node, "metadata": {**section(node, "metadata"), _KEY: "true"}}}
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="legacy-metadata",
-    description="The old endpoints of the metadata server are off; where they are not, they go.",
+    description="The legacy endpoints of the metadata server are off; the pack turns them off.",
     applies=is_type(NODE_POOL),
     check=_check,
     level="remediating",

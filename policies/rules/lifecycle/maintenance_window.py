@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config):
         return
     value = at(resource.props, "maintenancePolicy")
     if not value:
-        yield f"maintenancePolicy: must be set in production, got {value!r}"
+        yield broken(resource, "maintenancePolicy", quoted(value), "must be set in production")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="maintenance-window",
     description="Clusters of production say when they may be upgraded.",
     applies=is_type(CLUSTER),

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from policies.reading import NODE_POOL, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import NODE_POOL, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "nodeConfig", "imageType")
     if value is not None and str(value).upper() != "COS_CONTAINERD":
-        yield f"nodeConfig.imageType: must be COS_CONTAINERD, got {value!r}"
+        yield broken(resource, "nodeConfig.imageType", quoted(value), "must be COS_CONTAINERD")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="node-image",
     description="Nodes run Container-Optimized OS, which is what GKE tests drivers with.",
     applies=is_type(NODE_POOL),

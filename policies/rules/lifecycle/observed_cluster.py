@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, entries, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import CLUSTER, entries, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for block in ("loggingConfig", "monitoringConfig"):
         parts = entries(resource.props, block, "enableComponents")
         if "SYSTEM_COMPONENTS" not in parts:
-            yield f"{block}.enableComponents: must have SYSTEM_COMPONENTS, got {parts}"
+            yield broken(
+                resource, f"{block}.enableComponents", parts, "must have SYSTEM_COMPONENTS"
+            )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="observed-cluster",
     description="Clusters send logs and metrics of the system to Cloud Operations.",
     applies=is_type(CLUSTER),

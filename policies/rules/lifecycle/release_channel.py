@@ -2,20 +2,26 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _CHANNELS = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     value = at(resource.props, "releaseChannel", "channel")
     if value not in _CHANNELS:
-        yield f"releaseChannel.channel: must be one of {', '.join(_CHANNELS)}, got {value!r}"
+        yield broken(
+            resource,
+            "releaseChannel.channel",
+            quoted(value),
+            f"must be one of {', '.join(_CHANNELS)}",
+        )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="release-channel",
     description="Clusters follow a release channel, so that fixes arrive and upgrades are planned.",
     applies=is_type(CLUSTER),

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator
 
-from policies.reading import NODE_POOL, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import NODE_POOL, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     is_flex = at(resource.props, "nodeConfig", "flexStart") is True
     for name in ("autoRepair", "autoUpgrade"):
         value = at(resource.props, "management", name)
         if value is not True and not (name == "autoRepair" and is_flex):
-            yield f"management.{name}: must be true, got {value!r}"
+            yield broken(resource, f"management.{name}", quoted(value), "must be true")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="repaired-pools",
     description="Node pools are repaired and upgraded; flex-start nodes cannot be repaired.",
     applies=is_type(NODE_POOL),

@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, PRODUCTION_CONFIG, at, is_production, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config):
         return
     value = at(resource.props, "binaryAuthorization", "evaluationMode")
     if value in (None, "DISABLED"):
-        yield f"binaryAuthorization.evaluationMode: must enforce a policy, got {value!r}"
+        yield broken(
+            resource, "binaryAuthorization.evaluationMode", quoted(value), "must enforce a policy"
+        )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="verified-images",
     description="Clusters of production admit images by Binary Authorization.",
     applies=is_type(CLUSTER),

@@ -2,30 +2,33 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, entries, is_type, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, entries, is_type, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _ANYWHERE = frozenset(["0.0.0.0/0", "::/0"])
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     endpoints = section(resource.props, "controlPlaneEndpointsConfig")
     on_address = at(endpoints, "ipEndpointsConfig", "enabled")
     networks = section(resource.props, "masterAuthorizedNetworksConfig")
     if on_address is not False and not networks:
-        yield (
-            "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled: must be false, or "
-            f"masterAuthorizedNetworksConfig must name who may connect, got {on_address!r}"
+        yield broken(
+            resource,
+            "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled",
+            quoted(on_address),
+            "must be false, or masterAuthorizedNetworksConfig must name who may connect",
         )
     for index, block in enumerate(entries(networks, "cidrBlocks")):
         cidr = at(block, "cidrBlock")
         if cidr in _ANYWHERE:
             path = f"masterAuthorizedNetworksConfig.cidrBlocks[{index}].cidrBlock"
-            yield f"{path}: must not be the whole internet, got {cidr!r}"
+            yield broken(resource, path, quoted(cidr), "must not be the whole internet")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="control-plane-access",
     description="The control plane is reached by its DNS endpoint and IAM, or from named networks.",
     applies=is_type(CLUSTER),

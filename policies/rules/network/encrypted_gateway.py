@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from policies.reading import PRODUCTION_CONFIG, at, entries, is_kubernetes
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import PRODUCTION_CONFIG, at, entries, is_kubernetes
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     names = [str(each) for each in entries(config, "productionEnvironments")] or _PRODUCTION
     if resource.stack not in names or "external" not in str(
         at(resource.props, "spec", "gatewayClassName")
@@ -15,14 +17,16 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
     for index, listener in enumerate(entries(resource.props, "spec", "listeners")):
         protocol = at(listener, "protocol")
         if protocol not in ("HTTPS", "TLS"):
-            yield (
-                f"spec.listeners[{index}].protocol: must be HTTPS where it is external and of "
-                f"production, got {protocol!r}"
+            yield broken(
+                resource,
+                f"spec.listeners[{index}].protocol",
+                quoted(protocol),
+                "must be HTTPS where it is external and of production",
             )
 
 
 _PRODUCTION = ["prod", "production"]
-RULE = Rule(
+RULE = ResourceRule(
     name="encrypted-gateway",
     description="External gateways of production listen with TLS only.",
     applies=is_kubernetes("Gateway"),

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     if at(resource.props, "enableAutopilot") is True:
         return  # always on there
     value = at(resource.props, "enableIntranodeVisibility")
     if value is not True:
-        yield f"enableIntranodeVisibility: must be true, got {value!r}"
+        yield broken(resource, "enableIntranodeVisibility", quoted(value), "must be true")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="intranode-visibility",
     description="Traffic between pods on one node is seen, logged and filtered by the network.",
     applies=is_type(CLUSTER),

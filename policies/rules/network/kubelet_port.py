@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator
 
-from policies.reading import CLUSTER, at, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import CLUSTER, at, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _FIELD = ("nodePoolDefaults", "nodeConfigDefaults", "insecureKubeletReadonlyPortEnabled")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     if at(resource.props, "enableAutopilot") is True:
         return  # always on there
     value = at(resource.props, *_FIELD)
     if value != "FALSE":
-        yield f"{'.'.join(_FIELD)}: must be 'FALSE', got {value!r}"
+        yield broken(resource, ".".join(_FIELD), quoted(value), "must be 'FALSE'")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="kubelet-port",
     description="The read-only port of the kubelet, which asks for no credentials, is closed.",
     applies=is_type(CLUSTER),

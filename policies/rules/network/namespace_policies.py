@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, chips, entries, is_kubernetes, pods, section
-from policies.rule import Config, Resource, StackRule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, chips, entries, is_kubernetes, pods, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, StackRule
 
 _is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
 _is_policy = is_kubernetes("NetworkPolicy")
 
 
 def _closes(policy: Resource) -> bool:
-    """Say whether a policy denies what no other allows: it selects every pod, and lets none in."""
+    """Return whether a policy denies by default: it selects every pod and lets nobody in."""
     return (
         not section(policy.props, "spec", "podSelector")
         and "Ingress" in entries(policy.props, "spec", "policyTypes")
@@ -18,8 +20,7 @@ def _closes(policy: Resource) -> bool:
     )
 
 
-def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
-    del config
+def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
     closed = {
         str(at(each.props, "metadata", "namespace"))
         for each in resources
@@ -31,14 +32,15 @@ def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str
         namespace = str(at(server.props, "metadata", "namespace"))
         uses_chips = any(chips(each) for pod in pods(server) for _, each in pod.containers())
         if uses_chips and namespace not in closed:
-            yield (
-                server.urn,
-                "metadata.namespace: must have a NetworkPolicy that denies by default, got "
+            yield broken(
+                server,
+                "metadata.namespace",
                 f"{namespace!r} without one",
+                "must have a NetworkPolicy that denies by default",
             )
 
 
-STACK_RULE = StackRule(
+RULE = StackRule(
     name="namespace-policies",
     description="Namespaces of model servers deny traffic that no network policy allows.",
     check=_check,

@@ -2,23 +2,29 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries, is_type
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, entries, is_type
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 _EVERYBODY = frozenset(["0.0.0.0/0", "::/0"])
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     if at(resource.props, "direction") == "EGRESS" or not entries(resource.props, "allows"):
         return
     sources = [str(each) for each in entries(resource.props, "sourceRanges")]
     named = entries(resource.props, "sourceTags") + entries(resource.props, "sourceServiceAccounts")
     if _EVERYBODY.intersection(sources) or not (sources or named):
-        yield f"sourceRanges: must be named networks, got {sources or 'none, which is everybody'}"
+        yield broken(
+            resource,
+            "sourceRanges",
+            sources or "none, which is everybody",
+            "must be named networks",
+        )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="open-firewall",
     description="Firewall rules let in named networks, never everybody.",
     applies=is_type("gcp:compute/firewall:Firewall"),

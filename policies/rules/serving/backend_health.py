@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_kubernetes, section
-from policies.rule import Config, Resource, StackRule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_kubernetes, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, StackRule
 
 _is_pool = is_kubernetes("InferencePool")
 _is_check = is_kubernetes("HealthCheckPolicy")
@@ -20,30 +22,36 @@ def _targets(policy: Resource, pool: Resource) -> bool:
     )
 
 
-def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
-    del config
+def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
     for pool in resources:
         if not _is_pool(pool):
             continue
         checks = [each for each in resources if _is_check(each) and _targets(each, pool)]
         if not checks:
-            yield pool.urn, "HealthCheckPolicy: must target the pool, got none"
+            yield broken(pool, "HealthCheckPolicy", "none", "must target the pool")
         for check in checks:
             if at(check.props, "spec", "default", "timeoutSec") is None:
-                yield check.urn, "spec.default.timeoutSec: must be set, got None"
+                yield broken(check, "spec.default.timeoutSec", quoted(None), "must be set")
         backends = [each for each in resources if _is_backend(each) and _targets(each, pool)]
         timeouts = [at(each.props, "spec", "default", "timeoutSec") for each in backends]
         if not any(isinstance(t, int | float) and t > _LOAD_BALANCER_SECONDS for t in timeouts):
-            yield (
-                pool.urn,
-                "GCPBackendPolicy: must give the pool a spec.default.timeoutSec over "
-                f"{_LOAD_BALANCER_SECONDS} s, or streams are cut, got {timeouts or 'none'}",
+            yield broken(
+                pool,
+                "GCPBackendPolicy",
+                timeouts or "none",
+                f"must give the pool a spec.default.timeoutSec over {_LOAD_BALANCER_SECONDS} s, "
+                "or streams are cut",
             )
 
 
-STACK_RULE = StackRule(
+RULE = StackRule(
     name="backend-health",
     description="Every InferencePool has a health check and a time-out longer than a stream.",
     check=_check,
     reference="GKE Inference Gateway: health checks and time-outs",
+    on_objects=OnObjects(
+        subject="routing",
+        fix="add a HealthCheckPolicy and a GCPBackendPolicy with timeoutSec for the pool",
+        reference="gateway-api-inference-extension #1475; llm-d #2119",
+    ),
 )

@@ -3,19 +3,29 @@
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from policies.reading import PodTemplate, at, chips, entries, environment, is_workload, pods
-from policies.rule import Config, Properties, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import (
+    PodTemplate,
+    at,
+    chips,
+    entries,
+    environment,
+    is_workload,
+    pods,
+)
+from policies.framework.resources import Properties, Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 VARIABLE = "VLLM_XLA_CACHE_PATH"
 """Where vLLM keeps what it compiles."""
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-"""Where other programs on JAX keep it, such as a server of pictures."""
+"""Where other programs on JAX keep it, such as an image generation server."""
 _LASTING = ("csi", "ephemeral", "nfs", "persistentVolumeClaim")
 _TPU_VARIABLES = frozenset(["TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY"])
 
 
 def _is_tpu_server(container: Properties) -> bool:
-    """Say whether a container uses TPU chips, asked for or found on the node."""
+    """Return whether a container uses TPU chips, asked for or found on the node."""
     return "google.com/tpu" in chips(container) or not _TPU_VARIABLES.isdisjoint(
         str(at(entry, "name")) for entry in entries(container, "env")
     )
@@ -42,8 +52,7 @@ def _volume_of(pod: PodTemplate, container: Properties, path: str) -> Properties
     return next((each for each in entries(pod.spec, "volumes") if at(each, "name") == name), None)
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             if not _is_tpu_server(container):
@@ -52,22 +61,39 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
             variable = _variable(container, known)
             cache = known.get(variable)
             if not isinstance(cache, str) or not cache:
-                yield f"{path}.env: {variable} must be a path on a lasting volume, got {cache!r}"
+                yield broken(
+                    resource,
+                    f"{path}.env",
+                    quoted(cache),
+                    f"{variable} must be a path on a lasting volume",
+                )
                 continue
             if "://" in cache:
                 continue  # the engine writes to a bucket by itself
             volume = _volume_of(pod, container, cache)
             if volume is None:
-                yield f"{path}.volumeMounts: must hold {variable}, got none for {cache!r}"
+                yield broken(
+                    resource, f"{path}.volumeMounts", f"none for {cache!r}", f"must hold {variable}"
+                )
             elif not any(kind in volume for kind in _LASTING):
                 name = at(volume, "name")
-                yield f"{path}.volumeMounts: {variable} must outlive the pod, got volume {name!r}"
+                yield broken(
+                    resource,
+                    f"{path}.volumeMounts",
+                    f"volume {name!r}",
+                    f"{variable} must outlive the pod",
+                )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="compile-cache",
     description="A TPU server keeps its compiled programs on a volume that outlives the pod.",
     applies=is_workload,
     check=_check,
     reference="vLLM on TPU: VLLM_XLA_CACHE_PATH; JAX: JAX_COMPILATION_CACHE_DIR",
+    on_objects=OnObjects(
+        subject="files",
+        fix="set VLLM_XLA_CACHE_PATH to a folder on a bucket or claim that is mounted",
+        reference="accelerated-platforms online-inference-tpu base: /data is set and not mounted",
+    ),
 )

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_workload
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     name = at(resource.props, "metadata", "namespace")
     if name in (None, "default"):
-        yield f"metadata.namespace: must be one of the platform's, got {name!r}"
+        yield broken(resource, "metadata.namespace", quoted(name), "must be one of the platform's")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="default-namespace",
     description="No workload runs in the namespace default.",
     applies=is_workload,

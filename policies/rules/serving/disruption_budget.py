@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, chips, is_kubernetes, pods, section
-from policies.rule import Config, Resource, StackRule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, chips, is_kubernetes, pods, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, StackRule
 
 _is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
 _is_budget = is_kubernetes("PodDisruptionBudget")
@@ -19,8 +21,7 @@ def _covers(budget: Resource, server: Resource) -> bool:
     )
 
 
-def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str]]:
-    del config
+def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
     budgets = [resource for resource in resources if _is_budget(resource)]
     for server in resources:
         if not _is_server(server) or not any(
@@ -28,12 +29,18 @@ def _check(resources: list[Resource], config: Config) -> Iterator[tuple[str, str
         ):
             continue
         if not any(_covers(budget, server) for budget in budgets):
-            yield server.urn, "metadata.labels: must match a PodDisruptionBudget, got none for it"
+            yield broken(
+                server, "metadata.labels", "none for it", "must match a PodDisruptionBudget"
+            )
 
 
-STACK_RULE = StackRule(
+RULE = StackRule(
     name="disruption-budget",
     description="Every server with accelerators is covered by a PodDisruptionBudget.",
     check=_check,
     reference="GKE: plan for disruptions",
+    on_objects=OnObjects(
+        subject="lifecycle",
+        fix="add a PodDisruptionBudget with maxUnavailable 1 for the pods",
+    ),
 )

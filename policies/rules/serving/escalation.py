@@ -2,21 +2,22 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             value = at(container, "securityContext", "allowPrivilegeEscalation")
             if value is not False and at(container, "securityContext", "privileged") is not True:
                 field = f"{path}.securityContext.allowPrivilegeEscalation"
-                yield f"{field}: must be false, got {value!r}"
+                yield broken(resource, field, quoted(value), "must be false")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="escalation",
     description="Containers cannot gain rights while they run.",
     applies=is_workload,

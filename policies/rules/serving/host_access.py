@@ -2,28 +2,33 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, entries, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, entries, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 from policies.rules.serving import privileged
 
 REASON = "gke-inference/host-access-because"
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         if pod.annotations.get(REASON) or pod.annotations.get(privileged.REASON):
             continue
         for name in ("hostNetwork", "hostPID", "hostIPC"):
             if at(pod.spec, name) is True:
-                yield f"{pod.at(f'spec.{name}')}: must be off, or annotated {REASON}, got True"
+                yield broken(
+                    resource, pod.at(f"spec.{name}"), "True", f"must be off, or annotated {REASON}"
+                )
         for volume in entries(pod.spec, "volumes"):
             path = at(volume, "hostPath", "path")
             if path is not None:
-                yield f"{pod.at('spec.volumes')}: must not be of the host, got {path!r}"
+                yield broken(
+                    resource, pod.at("spec.volumes"), quoted(path), "must not be of the host"
+                )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="host-access",
     description="Pods use no network, processes or files of their node without a reason.",
     applies=is_workload,

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _TAG = re.compile(r":([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\Z")
@@ -13,7 +15,7 @@ _FLOATING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head|stab
 
 
 def floating(image: str) -> str | None:
-    """Say why an image reference is not pinned, or None where it is."""
+    """Return why an image reference is not pinned, or None where it is."""
     if _DIGEST.search(image):
         return None
     tag = _TAG.search(image)
@@ -26,7 +28,7 @@ def floating(image: str) -> str | None:
     return None
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
+def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     digests_only = config.get("digestsOnly") is True
     for pod in pods(resource):
         seen = False
@@ -34,16 +36,21 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
             seen = True
             image = at(container, "image")
             if not image:
-                yield f"{path}.image: must be set, got {image!r}"
+                yield broken(resource, f"{path}.image", quoted(image), "must be set")
             elif reason := floating(str(image)):
-                yield f"{path}.image: must be an exact version or a digest, {image!r} {reason}"
+                yield broken(
+                    resource,
+                    f"{path}.image",
+                    "",
+                    f"must be an exact version or a digest, {image!r} {reason}",
+                )
             elif digests_only and not _DIGEST.search(str(image)):
-                yield f"{path}.image: must be a digest, got {image!r}"
+                yield broken(resource, f"{path}.image", quoted(image), "must be a digest")
         if not seen:
-            yield f"{pod.at('spec.containers')}: must list containers, got none"
+            yield broken(resource, pod.at("spec.containers"), "none", "must list containers")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="pinned-image",
     description="Images are pinned to an exact version or a digest.",
     applies=is_workload,
@@ -56,4 +63,8 @@ RULE = Rule(
         }
     },
     reference="CIS GKE Benchmark 5.1 (image registry and scanning)",
+    on_objects=OnObjects(
+        subject="lifecycle",
+        fix="write the exact release, or its digest",
+    ),
 )

@@ -2,29 +2,36 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 REASON = "gke-inference/privileged-because"
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             if at(container, "securityContext", "privileged") is not True:
                 continue
             if not pod.annotations.get(REASON):
-                yield (
-                    f"{path}.securityContext.privileged: must not be true, got true without the "
-                    f"annotation {REASON} on the pod"
+                yield broken(
+                    resource,
+                    f"{path}.securityContext.privileged",
+                    f"true without the annotation {REASON} on the pod",
+                    "must not be true",
                 )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="privileged",
     description="No container is privileged, unless the pod is annotated with the reason.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.2.1 (Pod Security Standards)",
+    on_objects=OnObjects(
+        subject="hardware",
+        fix="ask for the accelerator as a resource instead",
+    ),
 )

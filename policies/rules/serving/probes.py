@@ -2,27 +2,37 @@
 
 from collections.abc import Iterator
 
-from policies.reading import chips, is_kubernetes, pods, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import chips, is_kubernetes, pods, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 _PROBES = ("readinessProbe", "startupProbe")
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             if not chips(container) or ".initContainers" in path:
                 continue
             for probe in _PROBES:
                 if not section(container, probe):
-                    yield f"{path}.{probe}: must be set on a server with accelerators, got none"
+                    yield broken(
+                        resource,
+                        f"{path}.{probe}",
+                        "none",
+                        "must be set on a server with accelerators",
+                    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="server-probes",
     description="A server with accelerators has a readiness probe and a start-up probe.",
     applies=is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet"),
     check=_check,
     reference="GKE: best practices for inference",
+    on_objects=OnObjects(
+        subject="lifecycle",
+        fix="add startupProbe and readinessProbe on the health path",
+    ),
 )

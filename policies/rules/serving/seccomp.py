@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         whole = at(pod.spec, "securityContext", "seccompProfile", "type")
         for path, container in pod.containers():
@@ -16,10 +17,10 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
                 at(container, "securityContext", "privileged") is not True
             ):
                 field = f"{path}.securityContext.seccompProfile.type"
-                yield f"{field}: must be RuntimeDefault, got {own!r}"
+                yield broken(resource, field, quoted(own), "must be RuntimeDefault")
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="seccomp",
     description="Containers run with the default filter of system calls.",
     applies=is_workload,

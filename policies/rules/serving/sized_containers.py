@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from policies.reading import at, is_workload, pods
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import at, is_workload, pods
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             for name in ("cpu", "memory"):
@@ -15,10 +16,12 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
                     container, "resources", "limits", name
                 )
                 if asked is None:
-                    yield f"{path}.resources.requests.{name}: must be set, got None"
+                    yield broken(
+                        resource, f"{path}.resources.requests.{name}", quoted(None), "must be set"
+                    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="sized-containers",
     description="Containers say what CPU and memory they need; nodes are chosen by it.",
     applies=is_workload,

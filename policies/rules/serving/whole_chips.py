@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from policies.reading import chips, is_workload, pods, section
-from policies.rule import Config, Resource, Rule
+from policies.framework.finding import Finding, broken, quoted
+from policies.framework.reading import chips, is_workload, pods, section
+from policies.framework.resources import Resource
+from policies.framework.rule import Config, OnObjects, ResourceRule
 
 
-def _check(resource: Resource, config: Config) -> Iterator[str]:
-    del config
+def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             limits = section(container, "resources", "limits")
@@ -15,15 +16,30 @@ def _check(resource: Resource, config: Config) -> Iterator[str]:
             for name in chips(container):
                 limit, request = limits.get(name), requests.get(name)
                 if limit is None:
-                    yield f"{path}.resources.limits: must have {name}, got {request!r} in requests"
+                    yield broken(
+                        resource,
+                        f"{path}.resources.limits",
+                        f"{request!r} in requests",
+                        f"must have {name}",
+                    )
                 elif request is not None and str(request) != str(limit):
-                    yield f"{path}.resources.requests: must be {limit!r} of {name}, got {request!r}"
+                    yield broken(
+                        resource,
+                        f"{path}.resources.requests",
+                        quoted(request),
+                        f"must be {limit!r} of {name}",
+                    )
 
 
-RULE = Rule(
+RULE = ResourceRule(
     name="whole-chips",
     description="Requests and limits of accelerators are equal, as the scheduler needs them.",
     applies=is_workload,
     check=_check,
     reference="Kubernetes: extended resources",
+    on_objects=OnObjects(
+        subject="hardware",
+        fix="write the same number in requests and limits",
+        reference="Kubernetes: extended resources cannot be overcommitted",
+    ),
 )

@@ -15,17 +15,17 @@ import pytest
 from infra.program import deploy
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
-from policies.invariants.documents import Document, Source
-from policies.invariants.finding import Verdict
-from policies.invariants.judge import Report, judge
-from policies.invariants.rules import invariants
+from policies.checker.checker import Report, check_objects
+from policies.checker.rules import invariants
+from policies.framework.finding import Verdict
+from policies.objects.documents import Document, Source
 from tests.contract.conftest import Registration
 from tests.contract.infra import test_disaggregation
 from tests.contract.infra.conftest import CloudRecorder
 from twin.providers.kubernetes.manifests.objects import to_object
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
-RULES = [each for _, each in invariants().values()]
+RULES = [listed.rule for listed in invariants().values()]
 
 
 def example(folder: str) -> Platform:
@@ -59,7 +59,7 @@ def checked(cloud: CloudRecorder, platform: Platform) -> tuple[Report, list[dict
     cloud.run(lambda: deploy(platform))
     found = rendered(cloud.registrations)
     bodies = [document.body for source in found for document in source.documents]
-    return judge(found, RULES), bodies
+    return check_objects(found, RULES), bodies
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -78,5 +78,5 @@ def test_what_is_broken_in_such_a_stack_is_found(cloud: CloudRecorder):
         for document in source.documents:
             if document.body["kind"] == "LeaderWorkerSet":
                 document.body["spec"]["leaderWorkerTemplate"]["size"] += 1
-    broken = {each.rule for each in judge(found, RULES).of(Verdict.BROKEN)}
+    broken = {each.rule for each in check_objects(found, RULES).of(Verdict.BROKEN)}
     assert "group-size-is-hosts" in broken

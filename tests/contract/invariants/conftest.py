@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from policies.invariants.documents import Document, Source
+from policies.objects.documents import Document, Source
 
 HERE = Path(__file__).parent
 SHORT = {"@": ["spec", "template", "spec", "containers", 0], "^": ["spec", "template", "spec"]}

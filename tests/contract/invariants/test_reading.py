@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from policies.invariants.command_line import command_line
-from policies.invariants.documents import UnreadableError, sources
+from policies.objects.command_line import command_line
+from policies.objects.documents import UnreadableError, sources
 
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 

@@ -10,9 +10,9 @@ from pulumi.runtime.proto import analyzer_pb2 as pb
 from pulumi_policy import policy
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
-from policies import analyzer
-from policies.pack import all_policies
-from policies.rules import RULES
+from policies.pack import analyzer
+from policies.pack.policies import all_policies
+from policies.rules import resource_rules
 
 CLUSTER = "gcp:container/cluster:Cluster"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -114,11 +114,11 @@ def test_inputs_of_objects_are_kept_for_the_rules_about_the_stack():
 
 
 def test_a_rule_that_looks_at_more_than_the_type_to_apply_fails(monkeypatch):
-    curious = replace(RULES[0], applies=lambda resource: "zone" in resource.props)
-    monkeypatch.setattr(analyzer, "RULES", (curious,))
+    curious = replace(resource_rules()[0], applies=lambda resource: "zone" in resource.props)
+    monkeypatch.setattr(analyzer, "resource_rules", lambda: (curious,))
     with pytest.raises(TypeError, match="by the type alone"):
         analyzer.idle_names(CLUSTER)
 
 
 def test_no_rule_looks_at_a_type_that_nobody_knows():
-    assert analyzer.idle_names("no:such/type:AtAll") == {rule.name for rule in RULES}
+    assert analyzer.idle_names("no:such/type:AtAll") == {rule.name for rule in resource_rules()}

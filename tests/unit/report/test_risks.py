@@ -9,9 +9,8 @@ from infra.cost.unit_costs import unit_costs
 from infra.quota.check import Limit, standings
 from infra.quota.needs import needs
 from planner.choice.cost import bill
-from policies.findings import Violation
-from policies.invariants.finding import Finding, Verdict
-from policies.invariants.judge import Report
+from policies.checker.checker import Report
+from policies.framework.finding import Finding, Verdict
 from scripts.report import risks, risks_capacity
 from scripts.report.risks import Risk, Severity
 from scripts.report.words import time
@@ -136,10 +135,20 @@ def test_a_broken_invariant_stops_it_and_an_open_one_is_to_be_known():
 
 def test_a_mandatory_policy_stops_it_an_advisory_one_is_known_and_a_mended_one_is_none():
     found = risks.of_policies(
-        Violation(level, "asks", level, "Cluster a", "must be")
-        for level in ("advisory", "mandatory", "remediating")
+        finding(Verdict.BROKEN, rule)
+        for rule in ("encrypted-secrets", "deletion-protection", "cost-labels")
     )
-    assert [one.severity for one in found] == [Severity.KNOW, Severity.STOPS]
+    assert [(one.severity, one.what) for one in found] == [
+        (
+            Severity.KNOW,
+            "encrypted-secrets: Kubernetes Secrets of production are encrypted with a key of your "
+            "own.",
+        ),
+        (
+            Severity.STOPS,
+            "deletion-protection: Clusters of production have deletion protection.",
+        ),
+    ]
 
 
 def test_the_worst_comes_first_and_nothing_twice():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.reading.load import read
-from policies.invariants.finding import Finding, Verdict
+from policies.framework.finding import Finding, Verdict
 from scripts import (
     bench_confirm,
     bench_routing,

@@ -1,0 +1,1 @@
+"""Runs invariants over rendered objects."""

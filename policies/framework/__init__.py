@@ -1,0 +1,1 @@
+"""What every rule is made of: resources, findings, rules, and how rules are discovered."""

@@ -1,0 +1,39 @@
+"""One resource, as a rule sees it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Properties = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of Pulumi, or one rendered Kubernetes object."""
+
+    type: str
+    """Type token, such as `gcp:container/cluster:Cluster`."""
+    name: str
+    """Logical name."""
+    urn: str
+    """What identifies it: a URN, or the title of a rendered object."""
+    props: Properties
+    """Inputs at preview, outputs afterwards; keys as in the cloud's API (camelCase)."""
+    file: str = ""
+    """File it was read from; empty while Pulumi runs."""
+
+    @property
+    def identity(self) -> str:
+        """What identifies it in a finding."""
+        return self.urn
+
+    @property
+    def kind(self) -> str:
+        """Last part of the type: `Cluster`, `Deployment`."""
+        return self.type.rpartition(":")[2]
+
+    @property
+    def stack(self) -> str:
+        """Name of the stack, from the URN."""
+        parts = self.urn.split(":")
+        return parts[2] if len(parts) > 2 else ""

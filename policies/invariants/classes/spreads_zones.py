@@ -1,0 +1,39 @@
+"""A compute class says how its nodes are spread over zones."""
+
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, entries
+from policies.framework.rule import Invariant
+from policies.objects.compute_classes import rungs
+from policies.objects.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for each in world.of("ComputeClass"):
+        if each.at("spec", "priorityDefaults", "location", "locationPolicy") is not None:
+            continue
+        silent = [
+            rung.path
+            for rung in rungs(each)
+            if at(rung.body, "location", "locationPolicy") is None
+            and not rung.body.get("nodepools")
+            and len(entries(rung.body, "location", "zones")) != 1
+            and at(rung.body, "reservations", "affinity") != "Specific"
+        ]
+        if silent:
+            yield broken(
+                each,
+                "spec.priorities[].location.locationPolicy",
+                None,
+                f"not said in {', '.join(silent)}: the default ANY may pack one zone",
+                "write BALANCED to spread, or ANY where one zone is meant",
+            )
+
+
+RULE = Invariant(
+    name="class-spreads-zones",
+    description="Each rung that may use several zones states its location policy.",
+    reference="google/skills gke-compute-classes: the default ANY packs one zone; 42 of 42 classes",
+    check=_check,
+)

@@ -1,0 +1,89 @@
+"""A disk that several pods use can be attached to several nodes."""
+
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, entries
+from policies.framework.rule import Invariant
+from policies.objects.index import Obj, Objects
+from policies.objects.pods import PodOf
+from policies.objects.world import World
+
+_ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for pod in world.pods:
+        for name, volume in pod.volumes.items():
+            claimed = at(volume, "persistentVolumeClaim", "claimName")
+            claim = world.find("PersistentVolumeClaim", pod.obj.namespace, str(claimed))
+            if claim is not None:
+                yield from _findings(
+                    pod, name, claim, at(volume, "persistentVolumeClaim", "readOnly")
+                )
+
+
+def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[Finding]:
+    modes = [str(mode) for mode in entries(claim.body, "spec", "accessModes")]
+    field = "spec.accessModes"
+    most = _most_replicas(pod) * pod.hosts
+    if most > 1 and modes and all(mode in _ONE_NODE for mode in modes):
+        yield broken(
+            claim,
+            field,
+            ", ".join(modes),
+            f"{pod.obj.title} has up to {most} pods that mount it, on as many nodes",
+            "use ReadOnlyMany for weights, ReadWriteMany for files that are written",
+        )
+    if not _is_hyperdisk_ml(pod.world, claim):
+        return
+    if "ReadOnlyMany" not in modes:
+        yield broken(
+            claim,
+            field,
+            ", ".join(modes),
+            "Hyperdisk ML is read by many nodes, written by none",
+            "write ReadOnlyMany",
+        )
+    mounts = [
+        mount.get("readOnly")
+        for container in pod.containers
+        for mount in container.mounts
+        if mount.get("name") == name
+    ]
+    if read_only is not True and any(each is not True for each in mounts):
+        yield broken(
+            pod.obj,
+            pod.at(f"spec.volumes[{name}]"),
+            claim.name,
+            "a Hyperdisk ML volume is mounted for writing, which fails on the second node",
+            "write readOnly: true in the volume or the mount",
+        )
+
+
+def _most_replicas(pod: PodOf) -> int:
+    scalers = [
+        int(each.at("spec", "maxReplicas") or 1)
+        for each in pod.world.of("HorizontalPodAutoscaler")
+        if each.namespace == pod.obj.namespace
+        and each.at("spec", "scaleTargetRef", "name") == pod.obj.name
+        and each.at("spec", "scaleTargetRef", "kind") == pod.obj.kind
+    ]
+    return max([pod.replicas, *scalers])
+
+
+def _is_hyperdisk_ml(world: Objects, claim: Obj) -> bool:
+    name = str(claim.at("spec", "storageClassName") or "")
+    chosen = world.find("StorageClass", "", name)
+    if chosen is not None:
+        return chosen.at("parameters", "type") == "hyperdisk-ml"
+    return "hyperdisk-ml" in name
+
+
+RULE = Invariant(
+    name="volume-access",
+    description="Claims of several pods are of a mode that several nodes may attach; weights are "
+    "read.",
+    reference="Hyperdisk ML on GKE; gcp-pd-csi #1591, #2058: multi-attach surprises",
+    check=_check,
+)

@@ -1,0 +1,74 @@
+"""A model is split over exactly the chips that its pods ask for."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.accelerators import accelerator
+from policies.framework.finding import Finding, broken, unknown
+from policies.framework.rule import Invariant
+from policies.objects.accelerators import TPU, by_gke_type, resource_of
+from policies.objects.compute_classes import rungs_of
+from policies.objects.engines import Engine, engines, leads
+from policies.objects.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for server in engines(world):
+        resource = resource_of(server.container)
+        if resource is not None and leads(server.container.pod):
+            yield from _findings(server, resource)
+
+
+def _findings(server: Engine, resource: str) -> Iterator[Finding]:
+    container, pod = server.container, server.container.pod
+    field = f"{container.path}.args"
+    if server.tensor is None and server.kind not in {"vllm", "sglang"}:
+        if server.kind != "tgi":  # it takes every GPU it sees
+            yield unknown(
+                pod.obj,
+                field,
+                None,
+                f"how {server.kind} splits the model is in a file of its own",
+                "give the size as an argument",
+            )
+        return
+    written = [server.tensor or "1", server.pipeline or "1", server.local_replicas or "1"]
+    unclear = [value for value in written if not value.isdigit()]
+    if unclear:
+        yield unknown(
+            pod.obj,
+            field,
+            unclear[0],
+            "the variable has no value in the objects that were read",
+            "check the ConfigMap that it comes from, too",
+        )
+        return
+    per_chip = _devices_per_chip(server, resource)
+    asked = (container.amount(resource) or 0) * per_chip * pod.hosts
+    used = int(written[0]) * int(written[1]) * int(written[2])
+    if used != asked:
+        over = f" over {pod.hosts} hosts" if pod.hosts > 1 else ""
+        yield broken(
+            pod.obj,
+            field,
+            f"tensor parallelism {written[0]}, pipeline {written[1]}",
+            f"the model is split {used} ways, the pods ask for {asked} devices{over} ({resource})",
+            f"split it {asked} ways, or ask for {used // per_chip or 1} chips",
+        )
+
+
+def _devices_per_chip(server: Engine, resource: str) -> int:
+    if resource != TPU:
+        return 1
+    pod = server.container.pod
+    kind = pod.node_label("cloud.google.com/gke-tpu-accelerator")
+    kinds = {kind} if kind else {rung.offer[0] for rung in rungs_of(pod)}
+    names = [by_gke_type()[each] for each in kinds if each in by_gke_type()]
+    return max((accelerator(name).devices_per_chip for name in names), default=1)
+
+
+RULE = Invariant(
+    name="parallelism-is-chips",
+    description="Tensor times pipeline parallelism is the number of devices the pods ask for.",
+    reference="vLLM and SGLang parallelism; kept by hand in published manifests",
+    check=_check,
+)

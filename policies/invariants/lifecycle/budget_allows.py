@@ -1,0 +1,57 @@
+"""A disruption budget lets nodes be drained, and covers more than one replica."""
+
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import section
+from policies.framework.rule import Invariant
+from policies.objects.index import Obj
+from policies.objects.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for budget in world.of("PodDisruptionBudget"):
+        most = budget.at("spec", "maxUnavailable")
+        if most in (0, "0", "0%"):
+            yield broken(
+                budget,
+                "spec.maxUnavailable",
+                most,
+                "no pod may ever be moved: upgrades wait for an hour, then take it, and a class "
+                "cannot move it to a better rung",
+                "write 1",
+            )
+        least = budget.at("spec", "minAvailable")
+        if least is None:
+            continue
+        replicas = _replicas(world, budget)
+        if least == "100%" or (isinstance(least, int) and replicas and least >= replicas):
+            yield broken(
+                budget,
+                "spec.minAvailable",
+                least,
+                f"its pods number {replicas or 'fewer'} at least: none may ever be moved",
+                "write maxUnavailable: 1",
+            )
+
+
+def _replicas(world: World, budget: Obj) -> int:
+    """Return how many pods there are when least is going on: what the autoscalers leave."""
+    total = 0
+    for pod in world.selected(budget.namespace, section(budget.body, "spec", "selector")):
+        scalers = [
+            int(each.at("spec", "minReplicas") or 1)
+            for each in world.of("HorizontalPodAutoscaler")
+            if each.at("spec", "scaleTargetRef", "name") == pod.obj.name
+            and each.namespace == pod.obj.namespace
+        ]
+        total += min([pod.replicas if not scalers else min(scalers)]) * pod.hosts
+    return total
+
+
+RULE = Invariant(
+    name="budget-allows",
+    description="Disruption budgets let one pod be moved at a time.",
+    reference="google/skills gke-compute-classes: maxUnavailable 0 blocks active migration",
+    check=_check,
+)

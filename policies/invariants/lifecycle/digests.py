@@ -1,0 +1,30 @@
+"""Images are named by what they contain."""
+
+import re
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, unknown
+from policies.framework.rule import Invariant
+from policies.objects.world import World
+
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for container in world.containers:
+        if container.image and not _DIGEST.search(container.image):
+            yield unknown(
+                container.pod.obj,
+                f"{container.path}.image",
+                container.image,
+                "which bytes run is not said: a tag can be moved",
+                "write the digest behind the tag: @sha256:…",
+            )
+
+
+RULE = Invariant(
+    name="images-have-digests",
+    description="Images are named by digest.",
+    reference="this project's version lock; llm-d #2207: a mutable tag broke every guide at once",
+    check=_check,
+)

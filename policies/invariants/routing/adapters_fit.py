@@ -1,0 +1,70 @@
+"""Adapters have slots, and the engine accepts adapters."""
+
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, broken, unknown
+from policies.framework.rule import Invariant
+from policies.objects.engines import Engine, engines
+from policies.objects.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for server in engines(world):
+        if server.kind == "vllm":
+            yield from _findings(server)
+
+
+def _findings(server: Engine) -> Iterator[Finding]:
+    line, obj = server.container.line, server.container.pod.obj
+    field = f"{server.container.path}.args"
+    has_lora = line.has("--enable-lora") or (
+        server.container.environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING") in ("1", "True")
+        and line.has("--max-loras")
+    )
+    count = len(server.adapters)
+    if not has_lora:
+        if count or line.has("--max-loras", "--max-cpu-loras", "--max-lora-rank"):
+            yield broken(
+                obj,
+                f"{field}[--enable-lora]",
+                None,
+                "adapters or their slots are given, and the engine takes none",
+                "add --enable-lora",
+            )
+        return
+    slots, held = line.flag("--max-loras") or "1", line.flag("--max-cpu-loras")
+    if not slots.isdigit() or not (held or "0").isdigit():
+        yield unknown(
+            obj,
+            field,
+            slots,
+            "the variable has no value in the objects that were read",
+            "check the ConfigMap that it comes from, too",
+        )
+        return
+    kept = int(held) if held else int(slots)
+    if kept < int(slots):
+        yield broken(
+            obj,
+            f"{field}[--max-cpu-loras]",
+            held,
+            f"is below --max-loras {slots}: the engine does not start",
+            f"write {slots} or more",
+        )
+    elif count > kept:
+        yield broken(
+            obj,
+            f"{field}[--max-cpu-loras]",
+            held or slots,
+            f"{count} adapters are given and {kept} are kept: requests read the others from "
+            "storage again and again",
+            f"write --max-cpu-loras={count}",
+        )
+
+
+RULE = Invariant(
+    name="adapters-fit",
+    description="Adapters are switched on, and as many are kept in memory as are given.",
+    reference="vLLM: LoRA adapters; AIBrix #801, production-stack #331",
+    check=_check,
+)

@@ -1,0 +1,74 @@
+"""Metrics that scale, and that are scraped, exist in the engine's release."""
+
+import re
+from collections.abc import Iterator
+
+from policies.framework.finding import Finding, broken, unknown
+from policies.framework.reading import at, entries, section
+from policies.framework.rule import Invariant
+from policies.objects.engines import Engine, engine
+from policies.objects.index import Obj
+from policies.objects.metrics import Exists, engine_metric
+from policies.objects.pods import PodOf
+from policies.objects.world import World
+
+_NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_][A-Za-z0-9_:]+")
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for scaler in world.of("HorizontalPodAutoscaler"):
+        target = [
+            pod
+            for pod in world.pods
+            if pod.obj.kind == scaler.at("spec", "scaleTargetRef", "kind")
+            and pod.obj.name == scaler.at("spec", "scaleTargetRef", "name")
+            and pod.obj.namespace == scaler.namespace
+        ]
+        for index, metric in enumerate(entries(scaler.body, "spec", "metrics")):
+            for kind in ("pods", "external", "object"):
+                name = str(at(metric, kind, "metric", "name") or "")
+                field = f"spec.metrics[{index}].{kind}.metric.name"
+                yield from _findings(scaler, field, name, target)
+    for scrape in world.of("PodMonitoring"):
+        selected = world.selected(scrape.namespace, section(scrape.body, "spec", "selector"))
+        for index, endpoint in enumerate(entries(scrape.body, "spec", "endpoints")):
+            for rule in entries(endpoint, "metricRelabeling"):
+                text = str(at(rule, "regex") or "")
+                field = f"spec.endpoints[{index}].metricRelabeling"
+                yield from _findings(scrape, field, text, selected)
+
+
+def _findings(obj: Obj, field: str, text: str, pods: list[PodOf]) -> Iterator[Finding]:
+    servers = [
+        server for pod in pods for each in pod.containers if (server := engine(each)) is not None
+    ]
+    for name in dict.fromkeys(_NAME.findall(text)):
+        if not servers and any(name.startswith(kind) for kind in ("vllm", "sglang")):
+            yield unknown(
+                obj, field, name, "no engine that exports it was read", "check the servers, too"
+            )
+        for server in servers:
+            yield from _of(obj, field, name, server)
+
+
+def _of(obj: Obj, field: str, name: str, server: Engine) -> Iterator[Finding]:
+    answer, detail = engine_metric(name.rstrip("_"), server.kind, server.version)
+    release = ".".join(map(str, server.version or ())) or "of an unknown release"
+    if answer is Exists.NO:
+        yield broken(
+            obj,
+            field,
+            name,
+            f"{server.kind} {release} does not export it: {detail}",
+            "use a name that the release has; the autoscaler would read <unknown>",
+        )
+    elif answer is Exists.UNKNOWN:
+        yield unknown(obj, field, name, f"{server.kind} {release}: {detail}", "look at /metrics")
+
+
+RULE = Invariant(
+    name="metrics-exist",
+    description="Metrics that autoscalers and scrapes name are exported by the engine's release.",
+    reference="ai-on-gke fungibility tutorial: gpu_cache_usage_perc, renamed in vLLM 0.9.2",
+    check=_check,
+)

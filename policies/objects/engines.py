@@ -1,0 +1,168 @@
+"""Which program a container runs, and what its flags say; spellings of five engines."""
+
+import re
+from dataclasses import dataclass
+
+from policies.objects.pods import Container, PodOf
+from policies.objects.world import World
+
+# Names in images and command lines, in the order they are looked for.
+_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("vllm", ("vllm",)),
+    ("sglang", ("sglang",)),
+    ("jetstream", ("jetstream", "maxengine", "maxtext")),
+    ("tgi", ("text-generation-inference", "text-generation-launcher")),
+    ("triton", ("tritonserver", "trtllm")),
+)
+_PORTS = {"vllm": 8000, "sglang": 30000, "jetstream": 9000, "tgi": 80, "triton": 8000}
+_TENSOR = (
+    "--tensor-parallel-size",
+    "-tp",
+    "--tp",
+    "--tp-size",
+    "--num-shard",
+    "--ici-tensor-parallelism",
+    "ici_tensor_parallelism",
+    "--world-size",
+)
+_PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size", "--pp")
+_DATA = ("--data-parallel-size-local",)
+_MODEL = (
+    "--model",
+    "--model-path",
+    "--model-id",
+    "--model-name",
+    "model_name",
+    "load_parameters_path",
+    "--load-parameters-path",
+)
+_LENGTH = (
+    "--max-model-len",
+    "--context-length",
+    "--max-total-tokens",
+    "max_target_length",
+    "--max-target-length",
+)
+_ENVIRONMENT = {"NUM_SHARD": "tensor", "TENSOR_PARALLEL_SIZE": "tensor", "MODEL_ID": "model"}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A model server in a container."""
+
+    kind: str
+    """`vllm`, `sglang`, `jetstream`, `tgi` or `triton`."""
+    container: Container
+
+    @property
+    def port(self) -> int:
+        """Port of its HTTP server, the engine's own default where no flag says."""
+        value = self.container.line.flag("--port", "--http-port")
+        return int(value) if value and value.isdigit() else _PORTS[self.kind]
+
+    @property
+    def tensor(self) -> str | None:
+        """Size of tensor parallelism as written; None where nothing says."""
+        return self._said(_TENSOR, "tensor")
+
+    @property
+    def pipeline(self) -> str | None:
+        """Size of pipeline parallelism as written; None where nothing says."""
+        return self._said(_PIPELINE, "")
+
+    @property
+    def local_replicas(self) -> str | None:
+        """Copies of the model on one node (data parallelism); None where nothing says."""
+        return self._said(_DATA, "")
+
+    @property
+    def model(self) -> str | None:
+        """The model: a name, a path or an address; None where nothing says."""
+        said = self._said(_MODEL, "model")
+        words = self.container.line.words
+        if said is None and "serve" in words[:-1]:
+            said = words[words.index("serve") + 1]
+        return said
+
+    @property
+    def served_names(self) -> list[str]:
+        """Names that requests may use, adapters included; empty where they are not known."""
+        line = self.container.line
+        names = line.values("--served-model-name") or ([self.model] if self.model else [])
+        return [*names, *self.adapters]
+
+    @property
+    def adapters(self) -> dict[str, str]:
+        """LoRA adapters given at the start: name to path."""
+        found: dict[str, str] = {}
+        for value in self.container.line.values("--lora-modules"):
+            name, separator, path = value.partition("=")
+            if separator:
+                found[name] = path
+        return found
+
+    @property
+    def context(self) -> str | None:
+        """Longest sequence in tokens as written; None where nothing says."""
+        return self._said(_LENGTH, "")
+
+    @property
+    def version(self) -> tuple[int, ...] | None:
+        """Release in the image's tag, such as (0, 22, 0); None where it has none."""
+        tag = re.search(r":v?(\d+\.\d+(?:\.\d+)?)", self.container.image)
+        return tuple(int(part) for part in tag[1].split(".")) if tag else None
+
+    def _said(self, names: tuple[str, ...], variable: str) -> str | None:
+        value = self.container.line.flag(*names)
+        if value is None and variable:
+            environment = self.container.environment
+            for name, meaning in _ENVIRONMENT.items():
+                if meaning == variable and name in environment:
+                    return environment[name]
+        return value or None
+
+
+def engine(container: Container) -> Engine | None:
+    """Return the model server in a container, or None where it runs something else.
+
+    A container with an engine's image and a command of its own is one only where the command
+    starts a server or names a model: workers of a Ray cluster and sidecars do neither.
+    """
+    if container.is_init or container.line.has("--pool-name"):
+        return None  # the latter is a picker, which names the engine's metrics
+    words = container.line.text.lower()
+    for kind, names in _NAMES:
+        if not any(name in words or name in container.image.lower() for name in names):
+            continue
+        if _serves(words) or not container.body.get("command") or container.line.flag(*_MODEL):
+            return Engine(kind, container)
+    return None
+
+
+_SERVERS = (
+    "api_server",
+    "vllm serve",
+    "launch_server",
+    "maxengine_server",
+    "text-generation-launcher",
+    "tritonserver",
+    "trtllm-serve",
+)
+
+
+def _serves(words: str) -> bool:
+    return any(name in words for name in _SERVERS)
+
+
+def engines(world: World) -> list[Engine]:
+    """Return every model server of a world."""
+    found = (engine(container) for container in world.containers)
+    return [each for each in found if each is not None]
+
+
+def leads(pod: PodOf) -> bool:
+    """Return whether a pod answers requests: a worker of a group with a leader does not."""
+    return not (
+        pod.role == "worker"
+        and pod.obj.at("spec", "leaderWorkerTemplate", "leaderTemplate") is not None
+    )

@@ -1,0 +1,1 @@
+"""Runs policies on resources: in the engine, and on what was rendered."""

@@ -1,0 +1,97 @@
+"""Serves the pack to the engine, and checks a resource only against policies for its type.
+
+The SDK reads the whole request again for each policy of a pack, before the policy decides whether
+it looks at the resource at all. That was most of the time that the pack took in a preview.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from google.protobuf import json_format
+from pulumi_policy import deserialize, policy
+from pulumi_policy.proxy import unknown_checking_proxy
+
+from policies.framework.resources import Properties, Resource
+from policies.rules import resource_rules
+
+_Service: Any = policy._PolicyAnalyzerServicer  # pyright: ignore[reportPrivateUsage]
+_POLICIES = "_PolicyAnalyzerServicer__policies"
+
+
+class _Unread(Mapping[str, Any]):
+    """Properties that no rule may read."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise TypeError(f"Rule.applies: must decide by the type alone, looked at {key!r}")
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("Rule.applies: must decide by the type alone, looked at every property")
+
+    def __len__(self) -> int:
+        raise TypeError("Rule.applies: must decide by the type alone, counted properties")
+
+
+def idle_names(resource_type: str) -> set[str]:
+    """Return the names of the rules that look at no resource of a type.
+
+    Raises:
+        TypeError: a rule needs more than the type to decide whether it applies.
+    """
+    resource = Resource(resource_type, "", "", _Unread())
+    return {rule.name for rule in resource_rules() if not rule.applies(resource)}
+
+
+class Analyzer(_Service):
+    """The SDK's service with one list of policies for each type."""
+
+    seen: dict[str, Properties]
+    """Takes the inputs of every Kubernetes object by URN, for the rules about the stack."""
+
+    def __init__(self, *args: Any) -> None:
+        _Service.__init__(self, *args)
+        self._by_type: dict[str, Any] = {}
+
+    def Configure(self, request: Any, context: Any) -> Any:
+        """Read the levels and settings of policies."""
+        self._by_type = {}
+        return _Service.Configure(self, request, context)
+
+    def ConfigureStack(self, request: Any, context: Any) -> Any:
+        """Read what is known about the stack."""
+        self._by_type = {}
+        return _Service.ConfigureStack(self, request, context)
+
+    def Analyze(self, request: Any, context: Any) -> Any:
+        """Return the policies that a resource violates."""
+        if request.type.startswith("kubernetes:"):
+            plain: Any = json_format.MessageToDict(request.properties)
+            inputs = deserialize.deserialize_properties(plain)
+            self.seen[request.urn] = unknown_checking_proxy(inputs)
+        return _Service.Analyze(self._about(request.type), request, context)
+
+    def _about(self, resource_type: str) -> Any:
+        """Return the service with the policies that look at a type; fails if the SDK has none."""
+        service = self._by_type.get(resource_type)
+        if service is None:
+            service = copy.copy(self)
+            idle = idle_names(resource_type)
+            policies: list[policy.Policy] = getattr(self, _POLICIES)
+            setattr(service, _POLICIES, [each for each in policies if each.name not in idle])
+            self._by_type[resource_type] = service
+        return service
+
+
+def analyzer_of(seen: dict[str, Properties]) -> type[Analyzer]:
+    """Return the service of a pack whose rules about the stack look into `seen`."""
+    return type("Analyzer", (Analyzer,), {"seen": seen})
+
+
+def serve_by_type(seen: dict[str, Properties]) -> None:
+    """Have the next `PolicyPack` serve with one list of policies for each type.
+
+    Args:
+        seen: as of `Analyzer`.
+    """
+    service: Any = policy
+    service._PolicyAnalyzerServicer = analyzer_of(seen)
