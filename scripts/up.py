@@ -10,7 +10,7 @@ from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
-from scripts.engine import Engine, check_file
+from scripts.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
@@ -74,16 +74,18 @@ def up(
             "--over-quota", help="Deploy although the twin's quotas are too small for the stack."
         ),
     ] = False,
+    official: OfficialOption = False,
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
     _check(stack, speed, real_engine)
+    plugins = official_to_deploy(official)
     if not over_quota:
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
-    engine = Engine(paths, speed)
+    engine = Engine(paths, speed, plugins)
     engine.ensure_stack(stack)
     restarted = daemon.repair(paths)
     if restarted:

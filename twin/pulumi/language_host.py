@@ -1,4 +1,4 @@
-"""A Python language host for the Pulumi engine, for machines without the official one.
+"""The Python language host of the twin: what every run uses, unless it has `--official`.
 
 The engine starts it with its own address, reads a port from the first line of output and calls
 this gRPC service. Programs run in this process; policy packs and component plugins as children.
@@ -20,8 +20,8 @@ from typing import Any
 
 import grpc
 
-from twin.pulumi.speedups.sdk_parts import load_by_parts
-from twin.pulumi.speedups.sdk_waits import asks_for_debugging, leave_out_debugging, wait_in_batches
+from twin.pulumi.speedups import speed_up_imports, speed_up_program
+from twin.pulumi.speedups.sdk_waits import asks_for_debugging
 from twin.wire.rpc import empty_pb2, plugin_pb2
 
 _language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
@@ -105,9 +105,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         if self._loading.ident is not None:
             self._loading.join()  # two threads that import the same may see half a module
 
-        wait_in_batches()
-        if not self._shows_debugging:
-            leave_out_debugging()
+        speed_up_program(shows_debugging=self._shows_debugging)
 
         def program() -> None:
             runpy.run_path(str(main), run_name="__main__")
@@ -121,7 +119,11 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         """Run a policy pack or a component plugin as a child and pass its output on."""
         entry = str(Path(request.info.program_directory, request.info.entry_point))
         arguments: list[str] = list(request.args)
-        argv = [sys.executable, "-u", entry, *arguments]
+        python = interpreter(request.info)
+        if not Path(python).exists():
+            why = f"virtualenv: must be a virtual environment, there is no {python}"
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{entry}: {why}")
+        argv = [python, "-u", entry, *arguments]
         if request.kind == "analyzer":
             argv[2:] = ["-m", "pulumi.policy", *arguments[:1], entry]
         child = subprocess.Popen(
@@ -150,6 +152,19 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
             else:
                 yield answer
         yield _language_pb2.RunPluginResponse(exitcode=child.wait())
+
+
+def interpreter(info: Any) -> str:
+    """Return the Python that runs a plugin: of its `virtualenv`, or else this one.
+
+    Args:
+        info: of the plugin (`ProgramInfo`); a relative `virtualenv` is below its root.
+    """
+    chosen = dict(info.options).get("virtualenv")
+    if not chosen:
+        return sys.executable
+    root = info.root_directory or info.program_directory
+    return str(Path(root, chosen, "bin", "python"))
 
 
 def load_sdks() -> None:
@@ -181,7 +196,7 @@ def wait(server: Any, parent: int) -> None:
 def main(arguments: list[str]) -> None:
     """Serve on a free loopback port, which is printed."""
     gc.disable()  # loading the SDKs makes a million objects that stay: a second less
-    load_by_parts()
+    speed_up_imports()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     engine = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
     host = LanguageHost(
