@@ -126,32 +126,37 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         argv = [python, "-u", entry, *arguments]
         if request.kind == "analyzer":
             argv[2:] = ["-m", "pulumi.policy", *arguments[:1], entry]
-        child = subprocess.Popen(
+        with subprocess.Popen(
             argv,
             cwd=request.pwd or entry,
             env=dict(variable.split("=", 1) for variable in request.env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        )
-        context.add_callback(child.terminate)
-        answers: queue.Queue[Any] = queue.Queue()
+        ) as child:
+            context.add_callback(child.terminate)
+            yield from _output_of(child)
+            yield _language_pb2.RunPluginResponse(exitcode=child.wait())
 
-        def pump(stream: Any, field: str) -> None:
-            while chunk := stream.read1(65536):
-                answers.put(_language_pb2.RunPluginResponse(**{field: chunk}))
-            answers.put(None)
 
-        for stream, field in ((child.stdout, "stdout"), (child.stderr, "stderr")):
-            threading.Thread(target=pump, args=(stream, field), daemon=True).start()
-        open_streams = 2
-        while open_streams:
-            answer = answers.get()
-            if answer is None:
-                open_streams -= 1
-            else:
-                yield answer
-        yield _language_pb2.RunPluginResponse(exitcode=child.wait())
+def _output_of(child: subprocess.Popen[bytes]) -> Iterator[Any]:
+    """Yield what a child prints, as it comes, until it has closed both streams."""
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def pump(stream: Any, field: str) -> None:
+        while chunk := stream.read1(65536):
+            answers.put(_language_pb2.RunPluginResponse(**{field: chunk}))
+        answers.put(None)
+
+    for stream, field in ((child.stdout, "stdout"), (child.stderr, "stderr")):
+        threading.Thread(target=pump, args=(stream, field), daemon=True).start()
+    open_streams = 2
+    while open_streams:
+        answer = answers.get()
+        if answer is None:
+            open_streams -= 1
+        else:
+            yield answer
 
 
 def interpreter(info: Any) -> str:
