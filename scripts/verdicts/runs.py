@@ -1,7 +1,7 @@
 """Runs the real engine over two checkouts: the state one leaves, and what the other does to it.
 
-Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`). The
-program of each side is its own checkout's; engine, providers and Python packages are this program's.
+Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`). Each
+side runs the program of its own checkout; engine, providers and Python packages are this program's.
 """
 
 import gc

@@ -2,12 +2,15 @@
 
 import asyncio
 import sys
+from typing import Any
 
 import pulumi
 import pytest
-from pulumi.runtime import stack
+from pulumi.runtime import stack as sdk_stack
 
 from twin.pulumi import speedups
+
+stack: Any = sdk_stack
 
 
 @pytest.fixture(autouse=True)
