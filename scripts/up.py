@@ -55,6 +55,16 @@ def _check(stack: str, speed: float, real_engine: str) -> None:
         check_one("--real-engine", real_engine, stack_of(stack).models)
 
 
+def _prepared(engine: Engine, stack: str) -> Engine:
+    """Return the engine with the stack in its backend and nothing left of a run that was killed."""
+    engine.ensure_stack(stack)
+    restarted = daemon.repair(engine.paths)
+    if restarted:
+        console.print(f"Started again: {', '.join(restarted)}.")
+    recover(engine, stack)
+    return engine
+
+
 def up(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
         "local"
@@ -85,12 +95,7 @@ def up(
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
-    engine = Engine(paths, speed, plugins)
-    engine.ensure_stack(stack)
-    restarted = daemon.repair(paths)
-    if restarted:
-        console.print(f"Started again: {', '.join(restarted)}.")
-    recover(engine, stack)
+    engine = _prepared(Engine(paths, speed, plugins), stack)
     if planned is not None:
         planned.prepare()
     factor = Rules.of(paths).speed
