@@ -12,6 +12,7 @@ _STARTED = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--budget`, which the Makefile gives to each tier."""
     parser.addoption(
         "--budget",
         type=float,
@@ -21,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Start the clock of the run."""
     config.stash[_STARTED] = time.monotonic()
 
 

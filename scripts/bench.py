@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import platform
-import statistics
 import subprocess
 import tempfile
 import time
@@ -22,14 +21,13 @@ from infra.reading.growth import stack_with_models
 from scripts import bench_confirm, bench_routing
 from scripts.bench_diffusion import diffusion_rows
 from scripts.bench_disagg import rows as bench_disagg_rows
-from scripts.bench_floor import floor_preview_seconds
 from scripts.bench_gateway import bench_gateway
 from scripts.bench_ladder import ladder_rows
 from scripts.bench_plan import plan_rows
+from scripts.bench_preview import bench_preview, preview_seconds
 from scripts.bench_verdict import verdict_rows
 from scripts.console import CommandError, Exit, console
-from scripts.engine import Engine, stack_names
-from scripts.scratch_project import backend, scratch_project
+from scripts.engine import Engine
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterContext, ClusterSpec
@@ -58,61 +56,12 @@ class Subject(StrEnum):
     VERDICT = "verdict"
 
 
-def _timed_preview(engine: Engine, stack: str, folder: Path, project: Path) -> tuple[float, int]:
-    """Return wall seconds and the number of resources of one preview with the policies."""
-    policies = str(REPOSITORY / "policies")
-    begun = time.monotonic()
-    answer = engine.run(
-        "preview", "-s", stack, "--policy-pack", policies, "--non-interactive", "--json",
-        capture=True, environment=backend(folder), project=project,
-    )  # fmt: skip
-    seconds = time.monotonic() - begun
-    if answer.returncode:
-        raise CommandError(f"{stack}: {answer.stderr[-800:]}{answer.stdout[-800:]}")
-    return seconds, sum(json.loads(answer.stdout)["changeSummary"].values())
-
-
-def _previews(engine: Engine, stack: str, text: str, runs: int) -> tuple[float, int]:
-    """Return the median wall time and the number of resources of a stack's first preview."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        project = scratch_project(folder, stack, text)
-        made = engine.run(
-            "stack", "init", stack, capture=True, environment=backend(folder), project=project
-        )
-        if made.returncode:
-            raise CommandError(made.stderr.strip())
-        _timed_preview(engine, stack, folder, project)  # what is read for the first time is cached
-        results = [_timed_preview(engine, stack, folder, project) for _ in range(runs)]
-    return statistics.median(seconds for seconds, _ in results), results[0][1]
-
-
-def bench_preview(engine: Engine, runs: int) -> list[Row]:
-    """Measure the preview of each stack with policies beside the engine's floor."""
-    rows: list[Row] = []
-    for stack in stack_names():
-        text = (REPOSITORY / "stacks" / f"Pulumi.{stack}.yaml").read_text()
-        seconds, resources = _previews(engine, stack, text, runs)
-        floor = statistics.median(floor_preview_seconds(engine, resources, runs))
-        rows.append(
-            {
-                "stack": stack,
-                "resources": resources,
-                "preview_s": round(seconds, 2),
-                "floor_s": round(floor, 2),
-                "ratio": round(seconds / floor, 2),
-            }
-        )
-        console.print(rows[-1])
-    return rows
-
-
 def bench_growth(engine: Engine, runs: int) -> list[Row]:
     """Measure how a preview grows with the number of models."""
     rows: list[Row] = []
     for models in _GROWTH:
         text = yaml.safe_dump({"config": stack_with_models(models)})
-        seconds, resources = _previews(engine, "growth", text, runs)
+        seconds, resources = preview_seconds(engine, "growth", text, runs)
         per_resource = 1000 * seconds / resources
         rows.append(
             {
@@ -211,7 +160,7 @@ _MEASURES: dict[Subject, Callable[[Engine, int], list[Row]]] = {
     Subject.DIFFUSION: lambda _engine, _runs: diffusion_rows(),
     Subject.LADDER: lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     Subject.GATEWAY: bench_hop,
-    Subject.VERDICT: lambda engine, runs: verdict_rows(partial(_previews, engine), runs),
+    Subject.VERDICT: lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
 }
 
 
@@ -260,6 +209,7 @@ def _write(subject: Subject, runs: int) -> None:
         "command": f"gke-inference bench {subject.value} --runs {runs}",
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
         f"{platform.python_version()}",
+        "load_before": round(os.getloadavg()[0], 1),
         "rows": _MEASURES[subject](Engine(TwinPaths.default()), runs),
     }
     (folder / f"{subject.value}.json").write_text(json.dumps(result, indent=1) + "\n")

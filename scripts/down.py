@@ -7,7 +7,7 @@ import typer
 
 from policies.framework.reading import CLUSTER
 from scripts.console import CommandError, console
-from scripts.engine import Engine, stack_names
+from scripts.engine import Engine, OfficialOption, official_to_deploy, stack_names
 from scripts.recover import recover
 from scripts.sweep import leftovers
 from twin import daemon
@@ -15,6 +15,7 @@ from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
 from twin.host import processes
 from twin.host.paths import TwinPaths
+from twin.pulumi.official import OfficialPlugins
 from twin.world import store
 
 
@@ -23,14 +24,18 @@ def down(
         bool,
         typer.Option("--force", help="Throw the twin away without destroying its stacks first."),
     ] = False,
+    official: OfficialOption = False,
 ) -> None:
     """Destroy every stack of the twin, sweep, end its processes and remove its files."""
+    if force and official:
+        raise CommandError("--official: must not be given with --force, which destroys no stack")
+    plugins = official_to_deploy(official)
     paths = TwinPaths.default()
     if not paths.root.exists():
         console.print("There is no twin.")
         return
     if not force:
-        _destroy_stacks(paths)
+        _destroy_stacks(paths, plugins)
         _remove_unknown_clusters(paths)
         left = leftovers(paths)
         if left:
@@ -45,10 +50,10 @@ def down(
     console.print("The twin is gone.")
 
 
-def _destroy_stacks(paths: TwinPaths) -> None:
+def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
     if not (paths.root / "pulumi-state").exists():
         return
-    engine = Engine(paths)
+    engine = Engine(paths, official=official)
     for stack in engine.stacks():
         if not engine.deployment(stack).get("resources"):
             continue

@@ -6,7 +6,9 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
@@ -16,8 +18,18 @@ from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.pulumi.environment import pulumi_environment
+from twin.pulumi.official import OfficialPlugins, find_official
 
 PROJECT = "gke-inference"
+
+OfficialOption = Annotated[
+    bool,
+    typer.Option(
+        "--official",
+        help="Run with the Pulumi plugins installed on this machine instead of the twin's own; "
+        "exits 2 if one is missing.",
+    ),
+]
 
 
 def check_stack(name: str) -> None:
@@ -42,11 +54,52 @@ def check_file(name: str) -> None:
         raise CommandError(str(error)) from None
 
 
+def official_to_deploy(is_wanted: bool) -> OfficialPlugins | None:
+    """Return what `--official` deploys with: language host and kubernetes provider.
+
+    The gcp provider stays the twin's: the official one would create resources in Google Cloud.
+
+    Raises:
+        twin.toolchain.ToolError: one is not installed on this machine.
+    """
+    return find_official(TwinPaths.default(), ("kubernetes",)) if is_wanted else None
+
+
+def official_to_preview(is_wanted: bool) -> OfficialPlugins | None:
+    """Return what `--official` previews with: language host, kubernetes and gcp provider.
+
+    Raises:
+        twin.toolchain.ToolError: one is not installed on this machine.
+    """
+    return find_official(TwinPaths.default(), ("kubernetes", "gcp")) if is_wanted else None
+
+
+def official_host(is_wanted: bool) -> OfficialPlugins | None:
+    """Return what `--official` judges a change with: the language host.
+
+    The providers stay the verdict's own, which make up what a cloud would answer.
+
+    Raises:
+        twin.toolchain.ToolError: it is not installed on this machine.
+    """
+    return find_official(TwinPaths.default(), ()) if is_wanted else None
+
+
 class Engine:
     """The Pulumi CLI with the environment of one twin."""
 
-    def __init__(self, paths: TwinPaths, speed: float | None = None) -> None:
+    def __init__(
+        self,
+        paths: TwinPaths,
+        speed: float | None = None,
+        official: OfficialPlugins | None = None,
+    ) -> None:
         """Build missing tools and start the daemon.
+
+        Args:
+            paths: of the twin.
+            speed: how much faster than Google's its clock runs; a running twin keeps its own.
+            official: plugins that replace the twin's own.
 
         Raises:
             twin.toolchain.ToolError: a tool cannot be had.
@@ -54,7 +107,7 @@ class Engine:
         """
         ensure_tools()
         self.paths = paths
-        self.environment = pulumi_environment(paths, daemon.ensure(paths, speed))
+        self.environment = pulumi_environment(paths, daemon.ensure(paths, speed), official)
 
     def run(
         self,

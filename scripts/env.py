@@ -4,30 +4,31 @@ import os
 import shlex
 
 from scripts.console import console
-from scripts.engine import Engine, stack_names
+from scripts.engine import Engine, OfficialOption, official_to_deploy, stack_names
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.host.paths import TwinPaths
+from twin.pulumi.official import OfficialPlugins
 
 
-def env() -> None:
+def env(official: OfficialOption = False) -> None:
     """Print shell exports with which plain `pulumi` and `kubectl` work on the twin.
 
     Use: `eval "$(gke-inference env)"`. `kubectl` sees the clusters there are now, one context each.
     """
     console.stderr = True  # the shell evaluates what goes to standard output
     try:
-        found = _exports(TwinPaths.default())
+        found = _exports(TwinPaths.default(), official_to_deploy(official))
     finally:
         console.stderr = False
     for name, value in found.items():
         print(f"export {name}={shlex.quote(value)}")
 
 
-def _exports(paths: TwinPaths) -> dict[str, str]:
+def _exports(paths: TwinPaths, official: OfficialPlugins | None) -> dict[str, str]:
     if daemon.ports(paths) is None:
         console.print("No twin runs: starting one, without clusters. `make down` ends it.")
-    engine = Engine(paths)
+    engine = Engine(paths, official=official)
     for stack in stack_names():
         engine.ensure_stack(stack)  # so that `pulumi preview -s NAME` finds each of them
     exports = dict(engine.environment)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError
-from scripts.engine import Engine, check_file
+from scripts.engine import Engine, OfficialOption, check_file, official_to_preview
 from scripts.guard import EVENTS, event_log, refuse_losses
 from scripts.outputs import check_output, write_output
 from twin.host.paths import TwinPaths
@@ -47,11 +47,12 @@ def preview(
     comment: Annotated[
         Path | None, typer.Option(help="Also append a Markdown comment to this file.")
     ] = None,
+    official: OfficialOption = False,
 ) -> None:
     """Preview a stack with the policy pack; changes nothing, fails where data would be lost."""
     check_file(stack)
     check_output("--comment", comment)
-    engine = Engine(TwinPaths.default())
+    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
     engine.ensure_stack(stack)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.json"

@@ -14,7 +14,7 @@ from policies.framework.reading import CLUSTER
 from scripts.console import CommandError, console
 from scripts.cost import running
 from scripts.dashboards import write_grafana
-from scripts.engine import Engine, check_stack
+from scripts.engine import Engine, OfficialOption, check_stack, official_to_preview
 from scripts.quota import twin_limits
 from scripts.report.page import page
 from scripts.report.write import write_report
@@ -138,10 +138,11 @@ def render(
         bool,
         typer.Option("--check", help="Also put every object to a real API server's strict checks."),
     ] = False,
+    official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a page about it, to build/STACK/."""
     platform = stack_of(stack)
-    engine = Engine(TwinPaths.default())
+    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
     objects, resources = write(preview_states(engine, stack), folder)

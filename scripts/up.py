@@ -10,7 +10,7 @@ from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
-from scripts.engine import Engine, check_file
+from scripts.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.first_answer import check_installed, first_answer
 from scripts.guard import guard
 from scripts.placements import settled
@@ -55,6 +55,16 @@ def _check(stack: str, speed: float, real_engine: str) -> None:
         check_one("--real-engine", real_engine, stack_of(stack).models)
 
 
+def _prepared(engine: Engine, stack: str) -> Engine:
+    """Return the engine with the stack in its backend and nothing left of a run that was killed."""
+    engine.ensure_stack(stack)
+    restarted = daemon.repair(engine.paths)
+    if restarted:
+        console.print(f"Started again: {', '.join(restarted)}.")
+    recover(engine, stack)
+    return engine
+
+
 def up(
     stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
         "local"
@@ -74,21 +84,18 @@ def up(
             "--over-quota", help="Deploy although the twin's quotas are too small for the stack."
         ),
     ] = False,
+    official: OfficialOption = False,
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
     begun = time.monotonic()
     paths = TwinPaths.default()
     _check(stack, speed, real_engine)
+    plugins = official_to_deploy(official)
     if not over_quota:
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
-    engine = Engine(paths, speed)
-    engine.ensure_stack(stack)
-    restarted = daemon.repair(paths)
-    if restarted:
-        console.print(f"Started again: {', '.join(restarted)}.")
-    recover(engine, stack)
+    engine = _prepared(Engine(paths, speed, plugins), stack)
     if planned is not None:
         planned.prepare()
     factor = Rules.of(paths).speed

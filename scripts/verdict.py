@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, Exit, console
+from scripts.engine import OfficialOption, official_host
 from scripts.outputs import check_output, write_output
 from scripts.verdicts.checkouts import (
     Checkout,
@@ -27,6 +28,7 @@ from scripts.verdicts.runs import runner
 from scripts.verdicts.terminal import lines
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
 from scripts.words import check_words
+from twin.pulumi.official import OfficialPlugins
 
 _AT_ONCE = 2
 
@@ -73,8 +75,16 @@ def checked_head(head: Path) -> Path:
     return head.resolve()
 
 
-def judge(head: Path, base: str, names: list[str]) -> Verdict:
+def judge(
+    head: Path, base: str, names: list[str], official: OfficialPlugins | None = None
+) -> Verdict:
     """Return the verdict on what `head`, a working tree, changes since it left `base`.
+
+    Args:
+        head: the working tree.
+        base: commit, branch or tag.
+        names: of the stacks to look at; none means all.
+        official: the language host that runs the programs, instead of the twin's own.
 
     Raises:
         CommandError: no such commit or stack.
@@ -86,15 +96,17 @@ def judge(head: Path, base: str, names: list[str]) -> Verdict:
     with base_checkout(head, base, commit) as old:
         wanted = chosen(names, old, new)
         touched = [name for name in wanted if touches(name, files)]
-        found = tuple(_each(touched, old, new))
+        found = tuple(_each(touched, old, new, official))
         untouched = tuple(name for name in wanted if name not in touched)
         return Verdict(old.name, new.name, found, untouched)
 
 
-def _each(stacks: list[str], old: Checkout, new: Checkout) -> Iterator[StackVerdict]:
+def _each(
+    stacks: list[str], old: Checkout, new: Checkout, official: OfficialPlugins | None
+) -> Iterator[StackVerdict]:
     if not stacks:
         return
-    with runner() as cli, futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+    with runner(official) as cli, futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         running = [pool.submit(of_stack, cli, name, old, new) for name in stacks]
         try:
             yield from (each.result() for each in running)
@@ -144,6 +156,7 @@ def verdict(
         Path | None,
         typer.Option(help="Write a comment here; a picture of each stack that changes beside it."),
     ] = None,
+    official: OfficialOption = False,
 ) -> None:
     """Say what a change does to each stack; exit code 1 where it must not be merged as it is.
 
@@ -154,7 +167,7 @@ def verdict(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_output("--json", json_file)
     check_output("--markdown", markdown)
-    found = judge(head, base, stack or [])
+    found = judge(head, base, stack or [], official_host(official))
     if json_file is not None:
         write_output("--json", json_file, lambda file: file.write_text(as_json(found)))
     if markdown is not None:

@@ -21,7 +21,8 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
-from twin.pulumi.environment import process_environment, write_wrappers
+from twin.pulumi.environment import process_environment
+from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
 
 NAME = "daemon"

@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from twin.host.paths import TwinPaths
+
 MODULES = Path(__file__).with_name("tools")
 _RECIPE = "1"  # part of every key: raise it when the way of building changes
 
@@ -120,7 +122,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 def official(program: str) -> Path | None:
     """Return an official program on PATH that may stand in for a built one, or None."""
     wanted: dict[str, Any] | None = _module_of(program).spec.get("official", {}).get(program)
-    found = shutil.which(program)
+    users = TwinPaths.default().without_programs(os.environ.get("PATH", ""))
+    found = shutil.which(program, path=users)
     if wanted is None or found is None:
         return None
     path = Path(found).resolve()

@@ -1,8 +1,7 @@
 """Runs the real engine over two checkouts: the state one leaves, and what the other does to it.
 
-Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`).
-The program of each side is its own checkout's; engine, providers and Python packages are this
-program's.
+Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`). Each
+side runs the program of its own checkout; engine, providers and Python packages are this program's.
 """
 
 import gc
@@ -26,7 +25,8 @@ from scripts.scratch_project import backend, scratch_project
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths
-from twin.pulumi.environment import official_language_host, process_environment, pulumi_environment
+from twin.pulumi.environment import process_environment, pulumi_environment
+from twin.pulumi.official import OfficialPlugins
 from twin.pulumi.recording import recording
 from twin.pulumi.warm_hosts import WarmHosts
 
@@ -57,7 +57,7 @@ class Runner:
 
     environment: dict[str, str]
     hosts: WarmHosts | None = None
-    """Has a language host for each run; None where the CLI starts official ones."""
+    """Has a language host for each run; None where the CLI starts one itself."""
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -100,8 +100,11 @@ class Runner:
 
 
 @contextmanager
-def runner() -> Generator[Runner]:
+def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
     """Yield the CLI with providers of its own, which end with the block.
+
+    Args:
+        official: the language host that runs programs, instead of the twin's own.
 
     Raises:
         twin.toolchain.ToolError: a tool cannot be had.
@@ -110,20 +113,19 @@ def runner() -> Generator[Runner]:
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
         paths = TwinPaths(Path(folder))
         daemon.prepare(paths)
-        with _hosts(paths) as hosts, recording(paths) as ports:
-            attached = ",".join(f"{name}:{port}" for name, port in ports.items())
-            environment = {**pulumi_environment(paths, ports), **_CLI}
+        with _hosts(paths, official) as hosts, recording(paths) as ports:
+            environment = {**pulumi_environment(paths, ports, official), **_CLI}
             gc.disable()  # states are read once and stay: a third of the time to judge them
             try:
-                yield Runner({**environment, "PULUMI_DEBUG_PROVIDERS": attached}, hosts)
+                yield Runner(environment, hosts)
             finally:
                 gc.enable()
 
 
 @contextmanager
-def _hosts(paths: TwinPaths) -> Generator[WarmHosts | None]:
-    """Yield language hosts that have the SDKs loaded, where no official one is installed."""
-    if official_language_host():
+def _hosts(paths: TwinPaths, official: OfficialPlugins | None) -> Generator[WarmHosts | None]:
+    """Yield language hosts that have the SDKs loaded; none where the official one is to run."""
+    if official is not None:
         yield None
         return
     empty = paths.root / "hosts"

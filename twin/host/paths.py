@@ -86,8 +86,18 @@ class TwinPaths:
 
     @property
     def bin(self) -> Path:
-        """Wrappers put on PATH, such as the credential plugin of kubeconfigs."""
+        """Programs put first on PATH: the CLI, the twin's language host, the credential plugin."""
         return self.root / "bin"
+
+    @property
+    def pulumi_home(self) -> Path:
+        """Home of the CLI, instead of the user's `~/.pulumi`."""
+        return self.root / "pulumi-home"
+
+    @property
+    def official(self) -> Path:
+        """The same two, `bin` and `home`, for runs with `--official`."""
+        return self.root / "official"
 
     @property
     def clusters(self) -> Path:
@@ -97,6 +107,14 @@ class TwinPaths:
     def cluster(self, location: str, name: str) -> Path:
         """Return the folder of a cluster."""
         return self.clusters / f"{location}--{name}"
+
+    def without_programs(self, search_path: str) -> str:
+        """Return a value of PATH without the folders that runs on this twin put first.
+
+        A shell that evaluated `gke-inference env` has them: what they hold is not the user's.
+        """
+        ours = {str(self.bin), str(self.official / "bin")}
+        return os.pathsep.join(part for part in search_path.split(os.pathsep) if part not in ours)
 
     def create(self) -> None:
         """Make the folders that every part expects."""

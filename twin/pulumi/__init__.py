@@ -1,1 +1,1 @@
-"""The Pulumi engine on the twin: its environment, language hosts and recordings."""
+"""How the Pulumi CLI runs on the twin: its environment, its language host and its providers."""

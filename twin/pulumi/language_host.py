@@ -1,4 +1,4 @@
-"""A Python language host for the Pulumi engine, for machines without the official one.
+"""The Python language host of the twin: what every run uses, unless it has `--official`.
 
 The engine starts it with its own address, reads a port from the first line of output and calls
 this gRPC service. Programs run in this process; policy packs and component plugins as children.
@@ -20,8 +20,8 @@ from typing import Any
 
 import grpc
 
-from twin.pulumi.speedups.sdk_parts import load_by_parts
-from twin.pulumi.speedups.sdk_waits import asks_for_debugging, leave_out_debugging, wait_in_batches
+from twin.pulumi.speedups import speed_up_imports, speed_up_program
+from twin.pulumi.speedups.sdk_waits import asks_for_debugging
 from twin.wire.rpc import empty_pb2, plugin_pb2
 
 _language_pb2: Any = importlib.import_module("pulumi.runtime.proto.language_pb2")
@@ -105,9 +105,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         if self._loading.ident is not None:
             self._loading.join()  # two threads that import the same may see half a module
 
-        wait_in_batches()
-        if not self._shows_debugging:
-            leave_out_debugging()
+        speed_up_program(shows_debugging=self._shows_debugging)
 
         def program() -> None:
             runpy.run_path(str(main), run_name="__main__")
@@ -121,35 +119,57 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         """Run a policy pack or a component plugin as a child and pass its output on."""
         entry = str(Path(request.info.program_directory, request.info.entry_point))
         arguments: list[str] = list(request.args)
-        argv = [sys.executable, "-u", entry, *arguments]
+        python = interpreter(request.info)
+        if not Path(python).exists():
+            why = f"virtualenv: must be a virtual environment, there is no {python}"
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{entry}: {why}")
+        argv = [python, "-u", entry, *arguments]
         if request.kind == "analyzer":
             argv[2:] = ["-m", "pulumi.policy", *arguments[:1], entry]
-        child = subprocess.Popen(
+        with subprocess.Popen(
             argv,
             cwd=request.pwd or entry,
             env=dict(variable.split("=", 1) for variable in request.env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-        )
-        context.add_callback(child.terminate)
-        answers: queue.Queue[Any] = queue.Queue()
+        ) as child:
+            context.add_callback(child.terminate)
+            yield from _output_of(child)
+            yield _language_pb2.RunPluginResponse(exitcode=child.wait())
 
-        def pump(stream: Any, field: str) -> None:
-            while chunk := stream.read1(65536):
-                answers.put(_language_pb2.RunPluginResponse(**{field: chunk}))
-            answers.put(None)
 
-        for stream, field in ((child.stdout, "stdout"), (child.stderr, "stderr")):
-            threading.Thread(target=pump, args=(stream, field), daemon=True).start()
-        open_streams = 2
-        while open_streams:
-            answer = answers.get()
-            if answer is None:
-                open_streams -= 1
-            else:
-                yield answer
-        yield _language_pb2.RunPluginResponse(exitcode=child.wait())
+def _output_of(child: subprocess.Popen[bytes]) -> Iterator[Any]:
+    """Yield what a child prints, as it comes, until it has closed both streams."""
+    answers: queue.Queue[Any] = queue.Queue()
+
+    def pump(stream: Any, field: str) -> None:
+        while chunk := stream.read1(65536):
+            answers.put(_language_pb2.RunPluginResponse(**{field: chunk}))
+        answers.put(None)
+
+    for stream, field in ((child.stdout, "stdout"), (child.stderr, "stderr")):
+        threading.Thread(target=pump, args=(stream, field), daemon=True).start()
+    open_streams = 2
+    while open_streams:
+        answer = answers.get()
+        if answer is None:
+            open_streams -= 1
+        else:
+            yield answer
+
+
+def interpreter(info: Any) -> str:
+    """Return the Python that runs a plugin: of its `virtualenv`, or else this one.
+
+    Args:
+        info: of the plugin (`ProgramInfo`); a relative `virtualenv` is below its root.
+    """
+    chosen = dict(info.options).get("virtualenv")
+    if not chosen:
+        return sys.executable
+    root = info.root_directory or info.program_directory
+    return str(Path(root, chosen, "bin", "python"))
 
 
 def load_sdks() -> None:
@@ -181,7 +201,7 @@ def wait(server: Any, parent: int) -> None:
 def main(arguments: list[str]) -> None:
     """Serve on a free loopback port, which is printed."""
     gc.disable()  # loading the SDKs makes a million objects that stay: a second less
-    load_by_parts()
+    speed_up_imports()
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     engine = Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\0")
     host = LanguageHost(

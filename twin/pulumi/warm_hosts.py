@@ -19,7 +19,7 @@ from pathlib import Path
 
 from twin.host.processes import ProcessError
 from twin.pulumi import language_host
-from twin.pulumi.speedups.sdk_parts import load_by_parts
+from twin.pulumi.speedups import speed_up_imports
 
 
 class WarmHosts:
@@ -84,7 +84,7 @@ def main(control: socket.socket) -> None:
     """Load the SDKs, then make and end hosts as a line of JSON each asks for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the command, which may have to tidy
     gc.disable()
-    load_by_parts()
+    speed_up_imports()
     language_host.load_sdks()
     gc.freeze()  # pages stay shared with the hosts
     with control, control.makefile("r") as requests:

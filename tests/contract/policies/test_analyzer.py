@@ -122,3 +122,12 @@ def test_a_rule_that_looks_at_more_than_the_type_to_apply_fails(monkeypatch):
 
 def test_no_rule_looks_at_a_type_that_nobody_knows():
     assert analyzer.idle_names("no:such/type:AtAll") == {rule.name for rule in resource_rules()}
+
+
+@pytest.mark.parametrize(("value", "is_narrowed"), [("1", False), ("0", True), ("", True)])
+def test_the_switch_puts_every_resource_to_every_policy(monkeypatch, value, is_narrowed):
+    monkeypatch.setenv("GKE_INFERENCE_NO_SPEEDUPS", value)
+    service, request = _ours(), _request(*_RESOURCES[0])
+    answer = service.Analyze(request, None)
+    assert (service._about(request.type) is not service) is is_narrowed
+    assert answer == _service(_SDK, {}).Analyze(request, None)

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
+from twin.host.paths import REPOSITORY
 from twin.pulumi import language_host
 from twin.pulumi.language_host import LanguageHost
 
@@ -43,8 +45,7 @@ def ran(tmp_path, monkeypatch):
             return SimpleNamespace(error="")
 
     monkeypatch.setattr(language_host._automation, "LanguageServer", Server)
-    for name in ("leave_out_debugging", "wait_in_batches"):  # they would stay for all tests
-        monkeypatch.setattr(language_host, name, lambda: None)
+    monkeypatch.setattr(language_host, "speed_up_program", lambda **_: None)  # it would stay
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     return seen
@@ -68,3 +69,68 @@ def test_a_program_waits_for_what_is_loaded_for_it(tmp_path, sdk, ran, monkeypat
 def test_a_program_of_which_nothing_was_asked_starts_at_once(tmp_path, ran):
     LanguageHost("").Run(_request(tmp_path), None)
     assert ran == [False]
+
+
+class Context:
+    """What a call of the engine can do: be told why it fails."""
+
+    def add_callback(self, _callback):
+        return True
+
+    def abort(self, code, message):
+        raise RuntimeError(f"{code.name}: {message}")
+
+
+def _plugin(folder, **options):
+    """A request to run a policy pack or plugin in a folder."""
+    info = language_host._language_pb2.ProgramInfo(
+        root_directory=str(folder), program_directory=str(folder), entry_point="."
+    )
+    info.options.update(options)
+    return language_host._language_pb2.RunPluginRequest(
+        pwd=str(folder), info=info, kind="resource", args=["engine"]
+    )
+
+
+def _output(request):
+    answers = list(LanguageHost("").RunPlugin(request, Context()))
+    return b"".join(each.stdout for each in answers).decode(), answers[-1].exitcode
+
+
+@pytest.fixture
+def pack(tmp_path):
+    """A plugin that prints which interpreter runs it, and with what."""
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    (folder / "__main__.py").write_text("import sys\nprint(sys.executable, *sys.argv[1:])\n")
+    return folder
+
+
+def test_a_plugin_runs_with_this_interpreter(pack):
+    assert _output(_plugin(pack)) == (f"{sys.executable} engine\n", 0)
+
+
+def test_a_plugin_runs_with_the_virtual_environment_that_it_names(pack):
+    python = pack.parent / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho chosen\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    output, code = _output(_plugin(pack, toolchain="pip", virtualenv="../venv"))
+    assert (output.splitlines()[0], code) == ("chosen", 0)
+
+
+def test_a_virtual_environment_that_is_not_there_is_named(pack):
+    with pytest.raises(RuntimeError) as failed:
+        _output(_plugin(pack, virtualenv="../venv"))
+    assert str(failed.value) == (
+        f"FAILED_PRECONDITION: {pack}: virtualenv: must be a virtual environment, "
+        f"there is no {pack}/../venv/bin/python"
+    )
+
+
+def test_the_policy_pack_names_the_environment_of_the_project():
+    def virtualenv(file):
+        return yaml.safe_load((REPOSITORY / file).read_text())["runtime"]["options"]["virtualenv"]
+
+    project, pack = virtualenv("Pulumi.yaml"), virtualenv("policies/PulumiPolicy.yaml")
+    assert REPOSITORY / project == (REPOSITORY / "policies" / pack).resolve()
