@@ -153,12 +153,36 @@ def test_a_word_that_is_not_known_is_an_error():
         fill("up{$engine}", SCOPE, "5m")
 
 
-def test_a_unit_that_no_renderer_knows_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unit": "furlongs"}, r"Answered requests: unit must be one of .*got 'furlongs'"),
+        ({"tile": {"title": "T", "reduce": "avg"}}, r"tile.reduce must be max or sum, got 'avg'"),
+        ({"only": "managed"}, r"keys must be of .*got \['only'\]"),
+    ],
+)
+def test_what_no_renderer_knows_is_refused(monkeypatch, change, message):
     page = json.loads(json.dumps(dashboard_source.sources()[0]))
-    page["rows"][0]["panels"][0]["unit"] = "furlongs"
+    page["rows"][0]["panels"][0] |= change
     monkeypatch.setattr(dashboard_source, "sources", lambda: (page,))
-    with pytest.raises(ValueError, match=r"unit must be one of .*got 'furlongs'"):
+    with pytest.raises(ValueError, match=message):
         dashboards(SCOPE)
+
+
+def test_cloud_monitoring_gets_units_in_its_own_notation(recorder):
+    units = {
+        tile["widget"]["title"]: data["timeSeriesQuery"]["unitOverride"]
+        for seen in build(recorder).all(DASHBOARD)
+        for tile in json.loads(seen.inputs["dashboardJson"])["mosaicLayout"]["tiles"]
+        for data in tile["widget"].get("xyChart", {}).get("dataSets", [])
+    }
+    assert units["KV cache in use"] == "10^2.%"
+    assert units["Accelerator duty cycle"] == "%"
+    assert units["Load balancer to last byte, p95"] == "ms"
+    assert units["Time to decide"] == "s"
+    assert units["Tokens"] == units["Answered requests"] == "1/s"
+    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "{USD}"
+    assert units["Requests waiting"] == units["Ready replicas"] == "1"
 
 
 def test_every_word_is_used_and_every_used_one_is_known():

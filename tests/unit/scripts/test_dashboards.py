@@ -67,6 +67,22 @@ def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platfor
             assert [t["refId"] for t in panel["targets"]] == ["A", "B", "C"][: len(meant.queries)]
 
 
+def test_grafana_gets_units_in_its_own_notation(written):
+    units = {
+        panel["title"]: panel["fieldConfig"]["defaults"]["unit"]
+        for board in written.values()
+        for panel in panels(board)
+    }
+    assert units["KV cache in use"] == "percentunit"
+    assert units["Accelerator duty cycle"] == "percent"
+    assert units["Load balancer to last byte, p95"] == "ms"
+    assert units["Time to decide"] == "s"
+    assert units["Answered requests"] == "reqps"
+    assert units["Tokens"] == "cps"
+    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "currencyUSD"
+    assert units["Requests waiting"] == units["Ready replicas"] == "short"
+
+
 def test_limits_are_dashed_in_grafana(written):
     panel = next(p for p in panels(written["overview"]) if p["title"] == "Time to first token, p95")
     (override,) = panel["fieldConfig"]["overrides"]
