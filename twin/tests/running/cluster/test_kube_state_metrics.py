@@ -54,7 +54,8 @@ def counted(cluster):
     """A workload of each kind, and a pod whose container waits for its image."""
     pod = {"containers": _CONTAINERS, "nodeSelector": {"nowhere": "true"}}
     target = {"type": "AverageValue", "averageValue": "800m"}
-    metric = {"type": "Pods", "pods": {"metric": {"name": "kv"}, "target": target}}
+    of_replicas = {"type": "Pods", "pods": {"metric": {"name": "kv"}, "target": target}}
+    queue = {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "5"}}
     cluster.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _SPACE}},
         workload("ServiceAccount", "v1", "default"),
@@ -62,8 +63,8 @@ def counted(cluster):
         workload("Deployment", "apps/v1", "web", **of_pods("web", replicas=1)),
         workload("StatefulSet", "apps/v1", "db", **of_pods("db", replicas=3, serviceName="db")),
         workload("DaemonSet", "apps/v1", "each", **of_pods("each")),
-        autoscaler("web", least=2, metrics=[metric]),
-        autoscaler("idle", least=0, metrics=[metric]),
+        autoscaler("web", least=2, metrics=[of_replicas]),
+        autoscaler("idle", least=0, metrics=[{"type": "External", "external": queue}]),
     )
     waiting = {"name": "main", "ready": False, "state": {"waiting": {"reason": "ErrImagePull"}}}
     cluster.kube.patch(
@@ -150,11 +151,18 @@ def test_an_autoscaler_reports_its_bounds_and_its_targets_in_plain_numbers(count
     # one replica is under the least: the autoscaler wants two without a metric
     until(counted, f"{prefix}_status_desired_replicas", {"idle": 0.0, "web": 2.0}, by)
     until(counted, f"{prefix}_status_current_replicas", {"idle": 0.0, "web": 2.0}, by)
-    until(counted, f"{prefix}_spec_target_metric", {"kv": 0.8}, "metric_name")
-    until(counted, f"{prefix}_spec_target_metric", {"average": 0.8}, "metric_target_type")
+    until(counted, f"{prefix}_spec_target_metric", {"kv": 0.8, "queue": 5.0}, "metric_name")
+    types = {"average": 0.8, "value": 5.0}
+    until(counted, f"{prefix}_spec_target_metric", types, "metric_target_type")
     condition = f'{prefix}_status_condition{{namespace="{_SPACE}",condition="AbleToScale"}} == 1'
-    (held,) = counted.until(lambda: ask(counted, condition), "a condition")
-    assert held.labels["status"] == "true"
+    # the Deployment of the idle one does not exist
+    counted.until(
+        lambda: (
+            {held.labels[by]: held.labels["status"] for held in ask(counted, condition)}
+            == {"idle": "false", "web": "true"}
+        ),
+        "a condition of each",
+    )
 
 
 def test_gkes_series_are_stored_and_no_others(counted):
