@@ -5,6 +5,7 @@ in the path, one client on one connection to each.
 """
 
 import http.client
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,7 +94,9 @@ def hop(found: Target) -> list[Row]:
     """Measure answers of one token, straight from a replica and through the gateway, in turn."""
     log = AccessLog(found.cluster)
     pairs = Pairs((found.address, found.port), found.replicas, log.endpoints)
-    return pairs.measure(_PAIRS).rows()
+    rows = pairs.measure(_PAIRS).rows()
+    rows[-1]["load_1m"] = round(os.getloadavg()[0], 1)  # a busy machine is in every figure
+    return rows
 
 
 def _redirect(found: Target, number: int) -> JsonObject:
