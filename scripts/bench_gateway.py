@@ -1,29 +1,29 @@
 """`gke-inference bench gateway`: what the gateway adds to a request, and how soon it obeys.
 
 It measures the gateway of the stack that is up, with the real Envoy, body-based router and picker
-in the path, one client on one connection.
+in the path, one client on one connection to each.
 """
 
 import http.client
-import json
-import statistics
+import os
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.versions import api
+from scripts.bench_hop import AccessLog, KeepAlive, Pairs, percentiles
 from scripts.console import CommandError
 from scripts.placements import COMPONENT_LABEL
 from twin.cluster import lifecycle as clusters
+from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
 from twin.wire.kube import JsonObject, Kube
 
 Row = dict[str, Any]
-_REQUESTS = 300
-_WARM_UP = 30
+_PAIRS = 300
 _CHANGES = 100
 _LIMIT_SECONDS = 30.0
 _ROUTE = "bench-gateway"
@@ -33,20 +33,21 @@ _GATEWAYS = f"/apis/{_API}/gateways"
 
 @dataclass(frozen=True)
 class Target:
-    """The gateway that is measured, a replica behind it, and a model that this replica serves."""
+    """The gateway that is measured, and the replicas behind it."""
 
     kube: Kube
+    cluster: Path
+    """Folder of the cluster."""
     namespace: str
     gateway: str
     address: str
     port: int
-    replica: str
-    replica_port: int
-    model: str
+    replicas: Mapping[str, str]
+    """Model by endpoint `ADDRESS:PORT` of a ready replica."""
 
 
 def target(paths: TwinPaths) -> Target:
-    """Return the first gateway of the twin and a ready replica behind it.
+    """Return the first gateway of the twin and the ready replicas behind it.
 
     Raises:
         CommandError: there is none; with what to do.
@@ -56,21 +57,26 @@ def target(paths: TwinPaths) -> Target:
         kube = Kube(clusters.handle(spec.location, spec.name, paths).kubeconfig)
         gateways = kube.list(_GATEWAYS)
         pods = kube.list("/api/v1/pods", label_selector=f"{COMPONENT_LABEL}=model-server")
-        ready = [pod for pod in pods if _is_ready(pod)]
-        if gateways and ready:
-            gateway, pod = gateways[0], ready[0]
-            container: JsonObject = pod["spec"]["containers"][0]
+        replicas = dict(_replica(folder, pod) for pod in pods if _is_ready(pod))
+        if gateways and replicas:
+            gateway = gateways[0]
             return Target(
                 kube=kube,
+                cluster=folder,
                 namespace=gateway["metadata"]["namespace"],
                 gateway=gateway["metadata"]["name"],
                 address=gateway["status"]["addresses"][0]["value"],
                 port=gateway["spec"]["listeners"][0]["port"],
-                replica=pod["status"]["podIP"],
-                replica_port=container["ports"][0]["containerPort"],
-                model=_served_name(container),
+                replicas=replicas,
             )
     raise CommandError("bench gateway: no gateway with a ready replica; run make up first")
+
+
+def _replica(folder: Path, pod: JsonObject) -> tuple[str, str]:
+    """Return where a replica answers, and its model."""
+    container: JsonObject = pod["spec"]["containers"][0]
+    address, port = podports.resolve(folder, pod, container["ports"][0]["containerPort"])
+    return f"{address}:{port}", _served_name(container)
 
 
 def _is_ready(pod: JsonObject) -> bool:
@@ -84,47 +90,13 @@ def _served_name(container: JsonObject) -> str:
     return found[0].partition("=")[2]
 
 
-def percentiles(seconds: list[float]) -> tuple[float, float]:
-    """Return the 50th and the 99th percentile, in milliseconds to a hundredth."""
-    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
-    return round(1000 * cuts[49], 2), round(1000 * cuts[98], 2)
-
-
-def _asking(connection: http.client.HTTPConnection, model: str) -> Callable[[], float]:
-    body = json.dumps({"model": model, "prompt": "Hello", "max_tokens": 1})
-    headers = {"Content-Type": "application/json"}
-
-    def ask() -> float:
-        begun = time.perf_counter()
-        connection.request("POST", "/v1/completions", body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status != http.client.OK:
-            where = f"{connection.host}:{connection.port}"
-            raise CommandError(f"{where}: HTTP {answer.status} {text[:200]!r}")
-        return time.perf_counter() - begun
-
-    return ask
-
-
 def hop(found: Target) -> list[Row]:
     """Measure answers of one token, straight from a replica and through the gateway, in turn."""
-    direct = http.client.HTTPConnection(found.replica, found.replica_port, timeout=60)
-    through = http.client.HTTPConnection(found.address, found.port, timeout=60)
-    with closing(direct), closing(through):
-        ways = {"replica": _asking(direct, found.model), "gateway": _asking(through, found.model)}
-        taken: dict[str, list[float]] = {way: [] for way in ways}
-        for number in range(_WARM_UP + _REQUESTS):
-            for way, ask in ways.items():
-                seconds = ask()
-                if number >= _WARM_UP:
-                    taken[way].append(seconds)
-    rows: list[Row] = []
-    for way, seconds in taken.items():
-        p50, p99 = percentiles(seconds)
-        rows.append({"what": f"one token, {way}", "n": _REQUESTS, "p50_ms": p50, "p99_ms": p99})
-    added = {key: round(rows[1][key] - rows[0][key], 2) for key in ("p50_ms", "p99_ms")}
-    return [*rows, {"what": "gateway hop (difference)", "n": _REQUESTS, **added}]
+    log = AccessLog(found.cluster)
+    pairs = Pairs((found.address, found.port), found.replicas, log.endpoints)
+    rows = pairs.measure(_PAIRS).rows()
+    rows[-1]["load_1m"] = round(os.getloadavg()[0], 1)  # a busy machine is in every figure
+    return rows
 
 
 def _redirect(found: Target, number: int) -> JsonObject:
@@ -147,20 +119,13 @@ def _redirect(found: Target, number: int) -> JsonObject:
 
 def obey(found: Target) -> list[Row]:
     """Measure from sending a changed route to the API server to the first answer it decides."""
-    connection = http.client.HTTPConnection(found.address, found.port, timeout=60)
-
-    def status(number: int) -> int:
-        connection.request("GET", f"/{_ROUTE}/{number}")
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
-
+    connection = KeepAlive(found.address, found.port)
     taken: list[float] = []
     try:
         for number in range(_CHANGES):
             begun = time.perf_counter()
             found.kube.apply(_redirect(found, number), manager="bench")
-            while status(number) != http.client.FOUND:
+            while connection.ask("GET", f"/{_ROUTE}/{number}").status != http.client.FOUND:
                 if time.perf_counter() - begun > _LIMIT_SECONDS:
                     raise CommandError(f"the gateway does not follow a route: {_ROUTE}/{number}")
                 time.sleep(0.002)
@@ -170,9 +135,9 @@ def obey(found: Target) -> list[Row]:
         path = found.kube.path_of(_API, "HTTPRoute", found.namespace, _ROUTE)
         found.kube.delete(path)
     p50, p99 = percentiles(taken)
+    row = {"what": "a changed route takes effect", "n": _CHANGES, "p50_ms": p50, "p99_ms": p99}
     worst = round(1000 * max(taken), 2)
-    what = "a changed route takes effect"
-    return [{"what": what, "n": _CHANGES, "p50_ms": p50, "p99_ms": p99, "max_ms": worst}]
+    return [{**row, "max_ms": worst, "reconnects": connection.reconnects}]
 
 
 def bench_gateway(paths: TwinPaths) -> list[Row]:

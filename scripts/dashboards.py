@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from gke_inference.observability.dashboard_source import dashboards as made_for
-from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
 from infra.stack import Platform
 from scripts.console import console
@@ -26,7 +25,7 @@ def write_grafana(platform: Platform, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     stack = f"{platform.prefix}-{platform.environment}"
     written: list[Path] = []
-    for page in made_for(scope(platform), Dialect.MANAGED, WINDOW):
+    for page in made_for(scope(platform), window=WINDOW):
         file = folder / f"{page.name}.json"
         file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
         written.append(file)
@@ -38,7 +37,7 @@ def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
 
     A cluster whose Prometheus never ran has none.
     """
-    pages = made_for(scope(platform), Dialect.PROMETHEUS, _TWIN_WINDOW)
+    pages = made_for(scope(platform), window=_TWIN_WINDOW)
     title = f"{platform.prefix} {platform.environment}"
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):

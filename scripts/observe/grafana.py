@@ -19,17 +19,6 @@ WINDOW = "$__rate_interval"
 """Grafana's own window of rates, four scrapes long."""
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
-_UNITS = {
-    "count": "short",
-    "milliseconds": "ms",
-    "percent": "percent",
-    "ratio": "percentunit",
-    "requests": "short",
-    "requests/s": "reqps",
-    "seconds": "s",
-    "tokens/s": "cps",
-    "usd": "currencyUSD",
-}
 _LIMIT_STYLE = [
     DynamicConfigValue("custom.lineStyle", {"dash": [8, 6], "fill": "dash"}),
     DynamicConfigValue("custom.fillOpacity", 0),
@@ -63,7 +52,7 @@ def _panel(panel: Panel) -> timeseries.Panel:
         .title(panel.title)
         .description(panel.description)
         .datasource(_SOURCE)
-        .unit(_UNITS[panel.unit])
+        .unit(panel.unit.grafana)
         .min(0)
         .span(12)
         .height(8)

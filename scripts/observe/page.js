@@ -26,18 +26,15 @@
     if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);
     return value.toPrecision(2).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
   };
-  const shown = (value, unit) => {
-    if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    if (unit === "seconds") {
-      if (value === 0) return "0";
-      return Math.abs(value) < 1 ? short(value * 1000) + " ms" : short(value) + " s";
-    }
-    if (unit === "milliseconds") return short(value) + " ms";
-    if (unit === "ratio") return (value * 100).toFixed(value < 0.1 && value > 0 ? 1 : 0) + " %";
-    if (unit === "percent") return value.toFixed(0) + " %";
-    if (unit === "usd") return "$" + (value >= 100 ? value.toFixed(0) : value.toFixed(2));
-    return short(value);
+  // how a value is written: `style` of a unit, after its `scale`
+  const STYLES = {
+    duration: (value) => (value === 0 ? "0" : Math.abs(value) < 1 ? short(value * 1000) + " ms" : short(value) + " s"),
+    money: (value) => "$" + value.toFixed(value >= 100 ? 0 : 2),
+    number: short,
+    share: (value) => value.toFixed(value < 10 && value > 0 ? 1 : 0) + " %",
   };
+  const shown = (value, unit) =>
+    value === null || value === undefined || Number.isNaN(value) ? "–" : STYLES[unit.style](value * unit.scale);
 
   const ask = async (path, fields) => {
     const answer = await fetch(path + "?" + new URLSearchParams(fields));
@@ -135,25 +132,19 @@
     $("alerts").replaceChildren(...lines);
   };
 
-  const panelOf = (name) => pages.flatMap((p) => p.rows).flatMap((row) => row.panels).find((panel) => panel.title === name);
-  const TILES = [
-    ["Answered requests", "Answered", "req/s", "sum"], ["Tokens", "Tokens", "tokens/s", "sum"],
-    ["Time to first token, p95", "First token, p95", "", "max"], ["Time per output token, p95", "Per token, p95", "", "max"],
-    ["Requests waiting", "Waiting", "requests", "sum"], ["Replicas that answer", "Replicas", "", "sum"],
-    ["Cost an hour", "List price", "/ h", "sum"], ["Cost of a million tokens, now", "Million tokens", "", "max"],
-  ];
+  const TILES = pages.flatMap((p) => p.rows).flatMap((row) => row.panels).filter((panel) => panel.tile);
   const instant = async (query) => (await ask("/api/v1/query", { query })).result.map((one) => Number(one.value[1])).filter((v) => !Number.isNaN(v));
   const tiles = async () => {
-    const made = await Promise.all(TILES.map(async ([name, text, unit, how]) => {
-      const panel = panelOf(name);
+    const made = await Promise.all(TILES.map(async (panel) => {
+      const { title, reduce } = panel.tile;
       const values = [], limits = [];
       for (const query of panel.queries) (query.is_limit ? limits : values).push(...await instant(query.expr));
-      const value = !values.length ? null : how === "sum" ? values.reduce((a, b) => a + b, 0) : Math.max(...values);
-      const over = how === "max" && limits.length && value > Math.max(...limits);
+      const value = !values.length ? null : reduce === "sum" ? values.reduce((a, b) => a + b, 0) : Math.max(...values);
+      const over = reduce === "max" && limits.length && value > Math.max(...limits);
       const tile = el("div", "tile" + (over ? " over" : ""));
       const number = el("b", "", shown(value, panel.unit));
-      if (unit && value !== null) number.append(el("small", "", unit));
-      tile.append(el("span", "", text), number);
+      if (panel.unit.suffix && value !== null) number.append(el("small", "", panel.unit.suffix));
+      tile.append(el("span", "", title), number);
       return tile;
     }));
     $("tiles").replaceChildren(...made);

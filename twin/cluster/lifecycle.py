@@ -153,10 +153,10 @@ def is_running(folder: Path, paths: TwinPaths) -> bool:
 def stop(folder: Path, paths: TwinPaths) -> None:
     """End a cluster's processes and those of its pods and gateways; its data stays."""
     from twin.cluster import agent, gateway  # noqa: PLC0415 - heavy, and needed only here
-    from twin.cluster.monitoring import server  # noqa: PLC0415 - the same
+    from twin.cluster.monitoring import kube_state_metrics, server  # noqa: PLC0415 - the same
 
     processes.stop(paths, _controllers_name(folder))
-    processes.stop(paths, server.process_name(folder))
+    processes.stop(paths, server.process_name(folder), kube_state_metrics.process_name(folder))
     agent.stop_all(folder)
     gateway.stop_all(folder)
     if (folder / "block").exists():

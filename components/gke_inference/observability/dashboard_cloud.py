@@ -6,22 +6,10 @@ from .dashboard_source import Dashboard, Panel, Row
 
 _COLUMNS = 48
 _WIDTH, _HEIGHT, _HEADER_HEIGHT = 24, 16, 4
-# UCUM, as the API's `unitOverride` wants it
-_UNITS = {
-    "count": "1",
-    "milliseconds": "ms",
-    "percent": "%",
-    "ratio": "10^2.%",
-    "requests": "1",
-    "requests/s": "1/s",
-    "seconds": "s",
-    "tokens/s": "1/s",
-    "usd": "{USD}",
-}
 
 
 def cloud_dashboard(dashboard: Dashboard, title: str, labels: dict[str, str]) -> dict[str, Any]:
-    """Returns the `Dashboard` object of the API: two charts side by side under a header a row."""
+    """Return the `Dashboard` object of the API: two charts side by side under a header a row."""
     tiles: list[dict[str, Any]] = []
     top = 0
     for row in dashboard.rows:
@@ -62,7 +50,7 @@ def _chart(panel: Panel) -> dict[str, Any]:
             "targetAxis": "Y1",
             "timeSeriesQuery": {
                 "prometheusQuery": query.expr,
-                "unitOverride": _UNITS[panel.unit],
+                "unitOverride": panel.unit.ucum,
             },
         }
         for query in panel.queries

@@ -1,27 +1,61 @@
-"""The dashboards as data: rows of panels with PromQL, before anybody renders them."""
+"""The dashboards as data: pages of panels with PromQL and units, before they are rendered.
+
+Three renderers read this and add nothing but layout and color: `dashboard_cloud` for Cloud
+Monitoring, `scripts/observe/grafana.py` for Grafana and `scripts/observe/page.js` for the page that
+the twin's Prometheus serves.
+"""
 
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
-from .promql import Dialect, Scope, fill
+from .promql import Scope, fill
 
 _FOLDER = Path(__file__).parent / "data" / "dashboards"
-UNITS = (
-    "count",
-    "milliseconds",
-    "percent",
-    "ratio",
-    "requests",
-    "requests/s",
-    "seconds",
-    "tokens/s",
-    "usd",
-)
-"""What a panel can count in. `ratio` is 0 to 1, `percent` is 0 to 100."""
+_PANEL_KEYS = {"description", "may_be_empty", "queries", "tile", "title", "unit"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a panel counts in, as each renderer writes it."""
+
+    ucum: str
+    """Unit of the Monitoring API's `unitOverride`."""
+    grafana: str
+    """Unit id of Grafana."""
+    style: Literal["duration", "money", "number", "share"] = "number"
+    """How the page formats a value."""
+    scale: float = 1
+    """Factor of the page: durations are formatted from seconds, shares from percent."""
+    suffix: str = ""
+    """Text that the page puts behind a number that stands alone."""
+
+
+UNITS = {
+    "count": Unit("1", "short"),
+    "milliseconds": Unit("ms", "ms", "duration", 0.001),
+    "percent": Unit("%", "percent", "share"),
+    "ratio": Unit("10^2.%", "percentunit", "share", 100),
+    "requests": Unit("1", "short", suffix="requests"),
+    "requests/s": Unit("1/s", "reqps", suffix="req/s"),
+    "seconds": Unit("s", "s", "duration"),
+    "tokens/s": Unit("1/s", "cps", suffix="tokens/s"),
+    "usd": Unit("{USD}", "currencyUSD", "money"),
+    "usd/h": Unit("{USD}", "currencyUSD", "money", suffix="/ h"),
+}
+"""Units by the word of a panel. `ratio` is 0 to 1, `percent` is 0 to 100."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A panel's value now, as one number at the top of the page."""
+
+    title: str
+    reduce: Literal["max", "sum"]
+    """How several series become one; a `max` above the panel's limit is marked."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +75,11 @@ class Panel:
 
     title: str
     description: str
-    unit: str
+    unit: Unit
     queries: tuple[Query, ...]
     may_be_empty: bool
     """Whether it may have no line in a platform that is well and serves."""
+    tile: Tile | None
 
 
 @dataclass(frozen=True)
@@ -71,16 +106,15 @@ class Dashboard:
         return [panel for row in self.rows for panel in row.panels]
 
 
-def dashboards(scope: Scope, dialect: Dialect, window: str = "5m") -> tuple[Dashboard, ...]:
-    """Returns the dashboards of a platform.
+def dashboards(scope: Scope, *, window: str = "5m") -> tuple[Dashboard, ...]:
+    """Return the dashboards of a platform.
 
     Args:
-        scope: What they are about.
-        dialect: Which Prometheus answers; panels of Google's own metrics are for the managed one.
-        window: Of rates; at least two scrapes long.
+        scope: what they are about.
+        window: of rates; at least two scrapes long.
     """
     return tuple(
-        _dashboard(page, scope, dialect, window)
+        _dashboard(page, scope, window)
         for page in sources()
         if "needs" not in page or page["needs"] in scope.says
     )
@@ -88,28 +122,20 @@ def dashboards(scope: Scope, dialect: Dialect, window: str = "5m") -> tuple[Dash
 
 @cache
 def sources() -> tuple[dict[str, Any], ...]:
-    """Returns the files of data/dashboards as they are, in order."""
+    """Return the files of data/dashboards as they are, in order."""
     return tuple(yaml.safe_load(file.read_text("utf-8")) for file in sorted(_FOLDER.glob("*.yaml")))
 
 
-def _dashboard(page: dict[str, Any], scope: Scope, dialect: Dialect, window: str) -> Dashboard:
+def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:
     rows = [
-        Row(
-            row["title"],
-            tuple(
-                _panel(panel, scope, window)
-                for panel in row["panels"]
-                if panel.get("only", dialect) == dialect
-            ),
-        )
+        Row(row["title"], tuple(_panel(panel, scope, window) for panel in row["panels"]))
         for row in page["rows"]
     ]
     return Dashboard(page["name"], page["title"], page["description"], tuple(rows))
 
 
 def _panel(panel: dict[str, Any], scope: Scope, window: str) -> Panel:
-    if panel["unit"] not in UNITS:
-        raise ValueError(f"{panel['title']}: unit must be one of {UNITS}, got {panel['unit']!r}")
+    _check(panel)
     queries = [
         Query(fill(query["expr"], scope, window), query["legend"], query.get("role") == "limit")
         for query in panel["queries"]
@@ -117,7 +143,19 @@ def _panel(panel: dict[str, Any], scope: Scope, window: str) -> Panel:
     return Panel(
         title=panel["title"],
         description=panel["description"],
-        unit=panel["unit"],
+        unit=UNITS[panel["unit"]],
         queries=tuple(queries),
         may_be_empty=bool(panel.get("may_be_empty", False)),
+        tile=Tile(**panel["tile"]) if "tile" in panel else None,
     )
+
+
+def _check(panel: dict[str, Any]) -> None:
+    if unknown := sorted(panel.keys() - _PANEL_KEYS):
+        raise ValueError(f"{panel['title']}: keys must be of {sorted(_PANEL_KEYS)}, got {unknown}")
+    if panel["unit"] not in UNITS:
+        units = tuple(UNITS)
+        raise ValueError(f"{panel['title']}: unit must be one of {units}, got {panel['unit']!r}")
+    reduce = panel.get("tile", {}).get("reduce", "sum")
+    if reduce not in ("max", "sum"):
+        raise ValueError(f"{panel['title']}: tile.reduce must be max or sum, got {reduce!r}")

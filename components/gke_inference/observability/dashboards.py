@@ -13,7 +13,7 @@ from gke_inference.catalogue.labels import MANAGED_BY
 
 from .dashboard_cloud import cloud_dashboard
 from .dashboard_source import dashboards
-from .promql import Dialect, ModelFacts, Scope
+from .promql import ModelFacts, Scope
 
 
 class ObservedModelArgs(TypedDict):
@@ -85,7 +85,7 @@ class Dashboards(pulumi.ComponentResource):
                 project=args["project"],
                 opts=under(self),
             )
-            for page in dashboards(scope, Dialect.MANAGED)
+            for page in dashboards(scope)
         ]
         self.names = pulumi.Output.all(*[page.id for page in made]).apply(_strings)
         self.register_outputs({"names": self.names})

@@ -46,8 +46,8 @@ def metrics_of(expression):
     return set(METRIC.findall(without_values)) - {"inference_pool"}
 
 
-def panels(dialect=Dialect.MANAGED):
-    return [panel for page in dashboards(SCOPE, dialect) for panel in page.panels]
+def panels():
+    return [panel for page in dashboards(SCOPE) for panel in page.panels]
 
 
 def build(recorder, **changes):
@@ -55,9 +55,8 @@ def build(recorder, **changes):
     return recorder
 
 
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped(dialect):
-    used = {m for p in panels(dialect) for q in p.queries for m in metrics_of(q.expr)}
+def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
+    used = {m for p in panels() for q in p.queries for m in metrics_of(q.expr)}
     engines = {name for name in used if name.startswith("vllm:")}
     assert [name for name in engines if not any(re.fullmatch(p, name) for p in SCRAPED)] == []
     others = {name.removesuffix("_sum").removesuffix("_count") for name in used - engines}
@@ -73,12 +72,7 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped(dialect):
 
 def test_every_metric_of_any_engine_is_stored():
     stored = [pattern for name in engine_names() for pattern in engine(name).metrics.stored]
-    found = [
-        q.expr
-        for page in dashboards(MIXED, Dialect.MANAGED)
-        for p in page.panels
-        for q in p.queries
-    ]
+    found = [q.expr for page in dashboards(MIXED) for p in page.panels for q in p.queries]
     found += [alert.expr for alert in alerts(MIXED, Dialect.MANAGED)]
     used = {
         name for expr in found for name in re.findall(r"\b(?:sglang:|diffusion_|tgi_)\w+", expr)
@@ -114,19 +108,19 @@ def test_labels_of_an_engines_metric_stay():
 
 
 def test_pictures_have_a_page_where_a_model_draws():
-    names = [page.name for page in dashboards(MIXED, Dialect.MANAGED)]
-    assert names == [*(page.name for page in dashboards(SCOPE, Dialect.MANAGED)), "pictures"]
+    names = [page.name for page in dashboards(MIXED)]
+    assert names == [*(page.name for page in dashboards(SCOPE)), "pictures"]
 
 
 def test_every_panel_says_what_it_shows_and_in_which_unit():
     for panel in panels():
         assert panel.description.endswith("."), panel.title
-        assert panel.unit in UNITS
+        assert panel.unit in UNITS.values()
         assert panel.queries[0].is_limit is False, f"{panel.title}: a limit alone shows nothing"
 
 
 def test_no_two_panels_of_a_page_have_one_title():
-    for page in dashboards(SCOPE, Dialect.MANAGED):
+    for page in dashboards(SCOPE):
         titles = [panel.title for panel in page.panels]
         assert sorted(set(titles)) == sorted(titles)
 
@@ -159,12 +153,36 @@ def test_a_word_that_is_not_known_is_an_error():
         fill("up{$engine}", SCOPE, "5m")
 
 
-def test_a_unit_that_no_renderer_knows_is_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unit": "furlongs"}, r"Answered requests: unit must be one of .*got 'furlongs'"),
+        ({"tile": {"title": "T", "reduce": "avg"}}, r"tile.reduce must be max or sum, got 'avg'"),
+        ({"only": "managed"}, r"keys must be of .*got \['only'\]"),
+    ],
+)
+def test_what_no_renderer_knows_is_refused(monkeypatch, change, message):
     page = json.loads(json.dumps(dashboard_source.sources()[0]))
-    page["rows"][0]["panels"][0]["unit"] = "furlongs"
+    page["rows"][0]["panels"][0] |= change
     monkeypatch.setattr(dashboard_source, "sources", lambda: (page,))
-    with pytest.raises(ValueError, match=r"unit must be one of .*got 'furlongs'"):
-        dashboards(SCOPE, Dialect.MANAGED)
+    with pytest.raises(ValueError, match=message):
+        dashboards(SCOPE)
+
+
+def test_cloud_monitoring_gets_units_in_its_own_notation(recorder):
+    units = {
+        tile["widget"]["title"]: data["timeSeriesQuery"]["unitOverride"]
+        for seen in build(recorder).all(DASHBOARD)
+        for tile in json.loads(seen.inputs["dashboardJson"])["mosaicLayout"]["tiles"]
+        for data in tile["widget"].get("xyChart", {}).get("dataSets", [])
+    }
+    assert units["KV cache in use"] == "10^2.%"
+    assert units["Accelerator duty cycle"] == "%"
+    assert units["Load balancer to last byte, p95"] == "ms"
+    assert units["Time to decide"] == "s"
+    assert units["Tokens"] == units["Answered requests"] == "1/s"
+    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "{USD}"
+    assert units["Requests waiting"] == units["Ready replicas"] == "1"
 
 
 def test_every_word_is_used_and_every_used_one_is_known():

@@ -106,10 +106,7 @@ def test_an_alert_waits_before_it_fires(tmp_path, name):
 
 def test_prometheus_reads_every_expression_of_every_dashboard(tmp_path):
     expressions = [
-        query.expr
-        for page in dashboards(MIXED, Dialect.MANAGED)
-        for panel in page.panels
-        for query in panel.queries
+        query.expr for page in dashboards(MIXED) for panel in page.panels for query in panel.queries
     ]
     rules = [
         {"record": f"gke_inference:panel_{at}", "expr": expression}

@@ -35,7 +35,7 @@ def page(platform):
 
 def empty_panels(address: str) -> list[str]:
     found: list[str] = []
-    for board in dashboards(scope(read("local")), Dialect.PROMETHEUS, "1m"):
+    for board in dashboards(scope(read("local")), window="1m"):
         for panel in board.panels:
             measured = [one for one in panel.queries if not one.is_limit]
             if not panel.may_be_empty and not all(query(address, one.expr) for one in measured):

@@ -3,12 +3,14 @@
 import base64
 import json
 import re
+import shutil
+import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from gke_inference.observability.dashboard_source import dashboards
-from gke_inference.observability.promql import Dialect
+from gke_inference.observability.dashboard_source import UNITS, dashboards
 from infra.arguments.observability import scope
 from infra.reading.load import read
 from scripts.dashboards import publish, write_grafana
@@ -34,19 +36,28 @@ def written(platform, tmp_path_factory):
     return {file.stem: json.loads(file.read_text()) for file in write_grafana(platform, folder)}
 
 
+def scripts_of(text):
+    """Return what a page draws, and the sources of the scripts behind it."""
+    first, *others = [
+        base64.b64decode(found).decode()
+        for found in re.findall(r'src="data:text/javascript;charset=utf-8;base64,([^"]+)"', text)
+    ]
+    return [json.loads(first.removeprefix("window.DASHBOARDS = ").removesuffix(";")), *others]
+
+
 def panels(board):
     return [panel for panel in board["panels"] if panel["type"] != "row"]
 
 
 def test_grafana_gets_the_same_panels_as_cloud_monitoring(written, platform):
-    for meant in dashboards(scope(platform), Dialect.MANAGED):
+    for meant in dashboards(scope(platform)):
         assert [panel["title"] for panel in panels(written[meant.name])] == [
             panel.title for panel in meant.panels
         ]
 
 
 def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platform):
-    made = {p.name: p for p in dashboards(scope(platform), Dialect.MANAGED, WINDOW)}
+    made = {p.name: p for p in dashboards(scope(platform), window=WINDOW)}
     for name, board in written.items():
         assert [v["name"] for v in board["templating"]["list"]] == ["source"]
         for panel, meant in zip(panels(board), made[name].panels, strict=True):
@@ -54,6 +65,22 @@ def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platfor
             assert panel["datasource"]["uid"] == "${source}"
             assert [t["expr"] for t in panel["targets"]] == [q.expr for q in meant.queries]
             assert [t["refId"] for t in panel["targets"]] == ["A", "B", "C"][: len(meant.queries)]
+
+
+def test_grafana_gets_units_in_its_own_notation(written):
+    units = {
+        panel["title"]: panel["fieldConfig"]["defaults"]["unit"]
+        for board in written.values()
+        for panel in panels(board)
+    }
+    assert units["KV cache in use"] == "percentunit"
+    assert units["Accelerator duty cycle"] == "percent"
+    assert units["Load balancer to last byte, p95"] == "ms"
+    assert units["Time to decide"] == "s"
+    assert units["Answered requests"] == "reqps"
+    assert units["Tokens"] == "cps"
+    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "currencyUSD"
+    assert units["Requests waiting"] == units["Ready replicas"] == "short"
 
 
 def test_limits_are_dashed_in_grafana(written):
@@ -82,27 +109,70 @@ def test_grafana_panels_do_not_overlap(written):
 
 
 def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platform):
-    pages = dashboards(scope(platform), Dialect.PROMETHEUS, "1m")
+    pages = dashboards(scope(platform), window="1m")
     text = console_page("acme prod", "acme-prod-us-central1", pages)
     assert "{{" not in text
     assert re.findall(r'(?:src|href)="(?!data:|/)[^"]*', text) == []
-    scripts = [
-        base64.b64decode(found).decode()
-        for found in re.findall(r'src="data:text/javascript;charset=utf-8;base64,([^"]+)"', text)
-    ]
-    data = json.loads(scripts[0].removeprefix("window.DASHBOARDS = ").removesuffix(";"))
+    (data, *_) = scripts_of(text)
     assert [one["name"] for one in data["pages"]] == [one.name for one in pages]
     assert data["cluster"] == "acme-prod-us-central1"
 
 
-def test_the_page_shows_tiles_of_panels_that_there_are(platform):
+def test_the_page_has_a_tile_for_each_panel_that_asks_for_one(platform):
+    (data, *_) = scripts_of(console_page("t", "c", dashboards(scope(platform))))
+    panels_ = [panel for one in data["pages"] for row in one["rows"] for panel in row["panels"]]
+    assert [
+        (panel["tile"]["title"], panel["unit"]["suffix"], panel["tile"]["reduce"])
+        for panel in panels_
+        if panel["tile"] is not None
+    ] == [
+        ("Answered", "req/s", "sum"),
+        ("Tokens", "tokens/s", "sum"),
+        ("First token, p95", "", "max"),
+        ("Per token, p95", "", "max"),
+        ("Waiting", "requests", "sum"),
+        ("Replicas", "", "sum"),
+        ("Million tokens", "", "max"),
+        ("List price", "/ h", "sum"),
+    ]
+
+
+# What the page writes for a value of each unit, in the words of the YAML.
+WRITTEN = [
+    ("count", 12_345, "12.3k"),
+    ("milliseconds", 250, "250 ms"),
+    ("milliseconds", 1500, "1.5 s"),
+    ("percent", 42.4, "42 %"),
+    ("ratio", 0.034, "3.4 %"),
+    ("ratio", 0.5, "50 %"),
+    ("requests", 7, "7"),
+    ("requests/s", 0.25, "0.25"),
+    ("seconds", 0, "0"),
+    ("seconds", 0.0321, "32 ms"),
+    ("seconds", 2.5, "2.5 s"),
+    ("tokens/s", 2_500_000, "2.5M"),
+    ("usd", 1.234, "$1.23"),
+    ("usd/h", 123.4, "$123"),
+    ("usd", None, "\u2013"),
+]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on PATH")
+def test_the_page_writes_a_value_as_its_unit_says():
     script = SCRIPT.read_text()
-    block = script[script.index("const TILES") : script.index("const instant")]
-    made = dashboards(scope(platform), Dialect.PROMETHEUS)
-    titles = {panel.title for one in made for panel in one.panels}
-    named = re.findall(r'\["([^"]+)", "[^"]+", "[^"]*", "(?:sum|max)"\]', block)
-    assert len(named) == 8
-    assert set(named) <= titles
+    formatting = script[script.index("const short") : script.index("const ask =")]
+    cases = json.dumps([[value, asdict(UNITS[unit])] for unit, value, _ in WRITTEN])
+    run = f"{formatting}\nconsole.log(JSON.stringify({cases}.map(([v, u]) => shown(v, u))));"
+    answer = subprocess.run(["node", "-e", run], capture_output=True, text=True, check=True)
+    assert json.loads(answer.stdout) == [text for _, _, text in WRITTEN]
+    assert {unit for unit, _, _ in WRITTEN} == set(UNITS)
+
+
+def test_the_page_formats_every_style_of_a_unit():
+    block = SCRIPT.read_text().partition("const STYLES = {")[2].partition("};")[0]
+    assert set(re.findall(r"^\s+(\w+):", block, re.MULTILINE)) == {
+        unit.style for unit in UNITS.values()
+    }
 
 
 def test_only_clusters_with_a_prometheus_get_a_page(platform, tmp_path):

@@ -16,16 +16,10 @@ from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.reports import timestamp
-from twin.cluster.monitoring import (
-    alert_policies,
-    exporter,
-    rule_files,
-    scrape,
-    system_jobs,
-    targets,
-)
+from twin.cluster.monitoring import alert_policies, rule_files, scrape, system_jobs, targets
 from twin.cluster.monitoring.durations import Clock
 from twin.cluster.monitoring.gateways import admin_addresses
+from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
 from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
 from twin.cluster.monitoring.server import PrometheusServer
@@ -42,7 +36,7 @@ _GATHER_SECONDS = 0.05
 
 
 class Monitoring:
-    """Prometheus of one cluster, from its start to the end of this process; it goes on after."""
+    """Prometheus and kube-state-metrics of one cluster; they outlive this process."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
@@ -50,6 +44,7 @@ class Monitoring:
         shortest = float(ctx.rules.value("monitoring.interval.shortest"))
         self._clock = Clock(ctx.rules.speed, shortest)
         self._server = PrometheusServer(ctx)
+        self._kube_state = KubeStateMetrics(ctx)
         self._pods = Informer(ctx.watches, "/api/v1/pods", self._wake)
         self._scraped = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
         self._rules = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _RULES]
@@ -63,31 +58,29 @@ class Monitoring:
         }
 
     def run(self, stop: threading.Event) -> None:
-        """Start Prometheus and keep it as the cluster's objects say until `stop` is set."""
+        """Start both and keep them as the cluster's objects say until `stop` is set."""
         own_stop = threading.Event()  # a controller that is started again has new informers
-        page = exporter.KubeStateExporter(self._ctx, self._pods)
         try:
             watched = (self._pods, self._gateways, *self._scraped, *self._rules)
             for informer in watched:
                 informer.start(own_stop)
-            page.start(own_stop)
             while not stop.is_set() and not all(one.synced.is_set() for one in watched):
                 stop.wait(_GATHER_SECONDS)  # half a view would end what is scraped
             while not stop.is_set():
-                self._reconcile(page.address)
+                self._kube_state.ensure()
+                self._reconcile()
                 self._wake.wait(_LOOK_SECONDS)
                 stop.wait(_GATHER_SECONDS)
                 self._wake.clear()
         finally:
             own_stop.set()
-            page.close()
 
-    def _reconcile(self, exporter_address: str) -> None:
+    def _reconcile(self) -> None:
         problems: list[tuple[JsonObject, str | None]] = []
         folder = str(self._server.folder / "targets")
         cluster = self._labels
         jobs = [
-            system_jobs.kube_state_job(exporter_address, exporter.PATH, self._clock, cluster),
+            system_jobs.kube_state_job(self._kube_state.address, self._clock, cluster),
             system_jobs.load_balancer_job(folder, self._clock),
             system_jobs.extra_job(folder, self._clock),
         ]

@@ -1,16 +1,11 @@
 """The Prometheus process of one cluster: started detached, found again, told to read its files."""
 
-import logging
-import socket
-import time
 from pathlib import Path
 
 from twin.cluster.base.context import ClusterContext
-from twin.cluster.monitoring import promql
+from twin.cluster.monitoring import addresses, promql
 from twin.host import processes
-from twin.host.ports import free_port
 
-_LOG = logging.getLogger(__name__)
 _RETENTION = "1d"
 _START_SECONDS = 60.0
 
@@ -22,10 +17,7 @@ def process_name(folder: Path) -> str:
 
 def address_of(folder: Path) -> str | None:
     """Return `127.0.0.1:PORT` of a cluster's Prometheus; None where it never ran."""
-    try:
-        return (folder / "prometheus" / "address").read_text().strip()
-    except FileNotFoundError:
-        return None
+    return next(iter(addresses.read(folder / "prometheus" / "address")), None)
 
 
 class PrometheusServer:
@@ -41,11 +33,7 @@ class PrometheusServer:
     @property
     def address(self) -> str:
         """Host and port it listens on, the same after a restart."""
-        found = address_of(self._ctx.dir)
-        if found is None:
-            found = f"127.0.0.1:{free_port()}"
-            (self.folder / "address").write_text(found + "\n")
-        return found
+        return addresses.kept(self.folder / "address")[0]
 
     def ensure(self) -> bool:
         """Start it if it does not run, and wait until it answers; say whether it was started.
@@ -57,7 +45,7 @@ class PrometheusServer:
         paths, name = self._ctx.paths, process_name(self._ctx.dir)
         if processes.pid_of(paths, name) is not None:
             return False
-        if _is_taken(self.address):  # by a stranger, while this cluster was down
+        if addresses.is_taken(self.address):  # by a stranger, while this cluster was down
             (self.folder / "address").unlink()
         arguments = [
             str(self._ctx.tool("prometheus")),
@@ -83,18 +71,3 @@ class PrometheusServer:
             promql.QueryError: it refused the configuration, or does not answer.
         """
         promql.post(self.address, "/-/reload")
-
-
-def _is_taken(address: str) -> bool:
-    host, port = address.rsplit(":", 1)
-    limit = time.monotonic() + 2.0  # one that was just ended may still be closing
-    while time.monotonic() < limit:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, int(port)))
-            except OSError:
-                time.sleep(0.1)
-                continue
-        return False
-    return True

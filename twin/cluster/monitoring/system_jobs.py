@@ -1,6 +1,6 @@
 """What GKE itself sends to Cloud Monitoring, as jobs of the twin's Prometheus. Pure.
 
-- kube-state series, from the twin's exporter;
+- kube-state series, from kube-state-metrics;
 - the load balancer's, from Envoy's statistics, under the names that Cloud Monitoring's metrics have
   in PromQL (docs.cloud.google.com/load-balancing/docs/https/https-logging-monitoring);
 - the accelerators' duty cycle, from what the engines tell.
@@ -41,13 +41,12 @@ def metric_prefix(gateway_class: str) -> str:
     return f"loadbalancing_googleapis_com:{_PREFIXES.get(gateway_class, 'https')}_"
 
 
-def kube_state_job(address: str, path: str, clock: Clock, cluster: dict[str, str]) -> JsonObject:
+def kube_state_job(address: str, clock: Clock, cluster: dict[str, str]) -> JsonObject:
     """Return the job of the kube-state series; their own labels win, as on GKE."""
     labels = {**cluster, "instance": "kube-state-metrics-0:k8s-objects"}
     return {
         "job_name": KUBE_STATE_JOB,
         "honor_labels": True,
-        "metrics_path": path,
         "scrape_interval": clock.interval(_KUBE_STATE_INTERVAL),
         "scrape_timeout": clock.interval(_KUBE_STATE_INTERVAL),
         "static_configs": [{"targets": [address], "labels": labels}],

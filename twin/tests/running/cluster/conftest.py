@@ -13,8 +13,8 @@ from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.cluster.metrics_api.server import ExternalMetrics
+from twin.cluster.monitoring import kube_state_metrics, server
 from twin.cluster.monitoring.controller import Monitoring
-from twin.cluster.monitoring.server import process_name
 from twin.cluster.nodes.pools import PoolController
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -126,7 +126,8 @@ def control_plane(tmp_path_factory):
             bootstrap.install(ctx)
             yield ctx
         finally:
-            processes.stop(paths, process_name(folder))
+            for part in (server, kube_state_metrics):
+                processes.stop(paths, part.process_name(folder))
             plane.stop()
 
 

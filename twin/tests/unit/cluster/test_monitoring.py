@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.cluster.monitoring import durations, kube_state, scrape, status, system_jobs, targets
+from twin.cluster.monitoring import durations, scrape, status, system_jobs, targets
 
 CLUSTER = {"cluster": "c", "location": "us-east5", "project_id": "acme"}
 CLOCK = durations.Clock(speed=100, shortest=1.0)
@@ -156,27 +156,6 @@ def test_an_endpoint_with_credentials_is_refused():
     endpoint = {"port": "http", "interval": "15s", "basicAuth": {"username": "u"}}
     with pytest.raises(scrape.ConfigError, match="basicAuth"):
         scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets")
-
-
-def test_a_pod_has_a_series_for_each_phase_and_one_of_them_holds():
-    rows = kube_state.rows_of("Pod", pod())
-    phases = {dict(labels)["phase"]: value for name, labels, value in rows if "phase" in name}
-    assert phases == {"Pending": 0, "Succeeded": 0, "Failed": 0, "Unknown": 0, "Running": 1}
-
-
-def test_an_autoscaler_tells_its_targets_in_plain_numbers():
-    target = {"type": "AverageValue", "averageValue": "800m"}
-    pods = {"metric": {"name": "kv"}, "target": target}
-    hpa = {
-        "metadata": {"name": "chat", "namespace": "llm"},
-        "spec": {"maxReplicas": 4, "minReplicas": 0, "metrics": [{"type": "Pods", "pods": pods}]},
-        "status": {"desiredReplicas": 3},
-    }
-    page = kube_state.page(kube_state.rows_of("HorizontalPodAutoscaler", hpa))
-    own = 'namespace="llm",horizontalpodautoscaler="chat"'
-    assert f"kube_horizontalpodautoscaler_spec_min_replicas{{{own}}} 0.0\n" in page
-    assert f"kube_horizontalpodautoscaler_status_desired_replicas{{{own}}} 3.0\n" in page
-    assert f'{{{own},metric_name="kv",metric_target_type="average"}} 0.8\n' in page
 
 
 def test_a_status_changes_only_with_the_generation_or_the_outcome():
