@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import typer
 
 from scripts.console import CommandError, console
-from scripts.outputs import check_folder
-from scripts.words import stack_of
+from scripts.options import stack_of
+from scripts.output_files import check_folder
 from twin.host.paths import TwinPaths
 
 _TIMEOUT_SECONDS = 60

@@ -14,8 +14,8 @@ from policies.invariants.finding import Finding, Invariant, Verdict
 from policies.invariants.judge import Report, judge
 from policies.invariants.rules import invariants
 from scripts.console import CommandError, Exit, console
+from scripts.options import check_words
 from scripts.tables import Column, Listing, print_table, prose
-from scripts.words import check_words
 
 
 def chosen(names: list[str]) -> list[Invariant]:

@@ -9,8 +9,8 @@ import typer
 from infra.cost.costing import Start, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
+from scripts.options import check_positive, stack_of
 from scripts.tables import Listing, figure, print_table
-from scripts.words import check_positive, stack_of
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:

@@ -15,10 +15,10 @@ from infra.stack import Budget, Platform
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
+from scripts.options import stack_of
 from scripts.placements import placements
 from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
-from scripts.words import stack_of
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec

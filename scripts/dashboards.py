@@ -12,7 +12,7 @@ from infra.stack import Platform
 from scripts.console import console
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
-from scripts.words import stack_of
+from scripts.options import stack_of
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.monitoring.server import address_of

@@ -11,7 +11,7 @@ from typing import Any
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
 from scripts.console import CommandError, console, ensure_tools
-from scripts.words import check_one
+from scripts.options import check_one
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths

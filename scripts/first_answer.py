@@ -9,7 +9,7 @@ from infra.stack import Engine
 from scripts import status
 from scripts.ask import draw, wait_for_answer
 from scripts.console import CommandError
-from scripts.words import stack_of
+from scripts.options import stack_of
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real import install
 

@@ -13,7 +13,7 @@ from scripts import images_actions, images_build, images_files, images_list, ima
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.images_registry import Registry, RegistryError
-from scripts.words import stack_of
+from scripts.options import stack_of
 from twin.host.paths import REPOSITORY
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console, step
-from scripts.words import check_one
+from scripts.options import check_one
 from twin.host.paths import REPOSITORY
 from twin.host.python_environments import XLA, xla_environment
 

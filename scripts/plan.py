@@ -16,11 +16,11 @@ from planner.choice.plan import FOR_SERVING, Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
 from planner.fit.architectures import Architecture, find, known, of_config
 from scripts.console import CommandError, console
-from scripts.outputs import check_output, write_output
+from scripts.options import check_one, check_positive, check_words, option_of, regions, stack_of
+from scripts.output_files import check_output, write_output
 from scripts.plan_errors import print_errors
 from scripts.plan_show import pictures_as_json, plan_as_json, print_pictures, print_plan
 from scripts.plan_write import write_choice
-from scripts.words import check_one, check_positive, check_words, option_of, regions, stack_of
 
 _ROWS = 12
 _OPTIONS = {

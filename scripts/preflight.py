@@ -10,9 +10,9 @@ from rich.text import Text
 
 from scripts.console import Exit, console, step
 from scripts.kernels import run_kernels
+from scripts.options import stack_of
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
-from scripts.words import stack_of
 from twin.host.paths import REPOSITORY
 from twin.host.python_environments import XLA
 

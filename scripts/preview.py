@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from scripts.console import CommandError
+from scripts.data_loss import EVENTS, event_log, refuse_losses
 from scripts.engine import Engine, check_file
-from scripts.guard import EVENTS, event_log, refuse_losses
-from scripts.outputs import check_output, write_output
+from scripts.output_files import check_output, write_output
 from twin.host.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")

@@ -15,10 +15,10 @@ from infra.quota.needs import Need, needs
 from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
 from scripts.console import CommandError, Exit, console
+from scripts.options import check_email, stack_of
 from scripts.quota_limits import CloudLimits, TwinLimits
 from scripts.scenario_files import scenario_file
 from scripts.tables import Column, Listing, figure, print_table, prose
-from scripts.words import check_email, stack_of
 from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
 

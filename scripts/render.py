@@ -15,11 +15,11 @@ from scripts.console import CommandError, console
 from scripts.cost import running
 from scripts.dashboards import write_grafana
 from scripts.engine import Engine, check_stack
+from scripts.options import stack_of
 from scripts.quota import twin_limits
 from scripts.report.page import page
 from scripts.report.write import write_report
-from scripts.strict import check_folder
-from scripts.words import stack_of
+from scripts.server_side_checks import check_folder
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import UNKNOWN

@@ -14,8 +14,8 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from infra.stack.problems import suggest, unread
 from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
+from scripts.options import check_one, check_positive
 from scripts.tables import Listing, figure, print_table
-from scripts.words import check_one, check_positive
 from simulator.engine.replay import (
     Cluster,
     TraceRequest,

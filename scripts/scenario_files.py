@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.words import check_one
+from scripts.options import check_one
 from twin.world import scenario as scenarios
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from scripts.options import check_words
 from scripts.verdict import check_any, checked_head
 from scripts.verdicts.checkouts import base_commit, changed_files, head_checkout, touches
-from scripts.words import check_words
 
 
 def touched(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console
-from scripts.outputs import check_output, write_output
+from scripts.output_files import check_output, write_output
 from scripts.tables import Column, Listing, figure, print_table
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.traces import spans_file

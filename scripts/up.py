@@ -10,15 +10,15 @@ from scripts import status as status_command
 from scripts.ask import models
 from scripts.console import CommandError, console, step
 from scripts.dashboards import publish
+from scripts.data_loss import guard
 from scripts.engine import Engine, check_file
 from scripts.first_answer import check_installed, first_answer
-from scripts.guard import guard
+from scripts.options import check_one, check_positive, stack_of
 from scripts.placements import settled
 from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
-from scripts.words import check_one, check_positive, stack_of
 from twin import daemon
 from twin.cluster.agent.launching.real_engine import ask_for
 from twin.host.paths import TwinPaths

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, Exit, console
-from scripts.outputs import check_output, write_output
+from scripts.options import check_words
+from scripts.output_files import check_output, write_output
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,
@@ -26,7 +27,6 @@ from scripts.verdicts.pictures import svg
 from scripts.verdicts.runs import runner
 from scripts.verdicts.terminal import lines
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
-from scripts.words import check_words
 
 _AT_ONCE = 2
 

@@ -11,7 +11,7 @@ from policies.invariants.rules import invariants
 from scripts.engine import stack_names
 from scripts.render import preview_states, write
 from scripts.scratch_project import backend, scratch_project
-from scripts.strict import check_folder
+from scripts.server_side_checks import check_folder
 from tests.contract.infra.broken_stacks import broken_stacks
 from twin.cluster import lifecycle as clusters
 from twin.host.paths import REPOSITORY

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from scripts.console import CommandError
 from scripts.main import build_app
-from scripts.words import check_positive, check_region, check_words, option_of
+from scripts.options import check_positive, check_region, check_words, option_of
 
 
 def said(*arguments: str) -> str:

@@ -10,8 +10,8 @@ from infra.stack.problems import suggest
 from scripts import main
 from scripts.console import CommandError, Exit
 from scripts.docs_cli import cli_page
+from scripts.options import stack_of
 from scripts.scenario_files import scenario_file
-from scripts.words import stack_of
 
 
 def end_of(monkeypatch, *arguments: str) -> int:

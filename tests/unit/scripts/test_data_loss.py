@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scripts import guard as module
+from scripts import data_loss as module
 from scripts.console import CommandError
+from scripts.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
 from scripts.engine import Engine
-from scripts.guard import EVENTS, guard, losses, refuse_losses, unnamed
 
 CLUSTER = "gcp:container/cluster:Cluster"
 

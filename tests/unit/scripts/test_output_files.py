@@ -6,7 +6,7 @@ import pytest
 
 from scripts import ask, plan, preview, trace
 from scripts.console import CommandError
-from scripts.outputs import check_folder, check_output, write_output
+from scripts.output_files import check_folder, check_output, write_output
 
 
 @pytest.fixture
