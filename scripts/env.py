@@ -1,4 +1,4 @@
-"""`gke-inference env`: the environment in which plain `pulumi` and `kubectl` work on the twin."""
+"""`gke-inference env`: the environment in which `pulumi` and `kubectl` use the twin."""
 
 import os
 import shlex
@@ -11,9 +11,9 @@ from twin.host.paths import TwinPaths
 
 
 def env() -> None:
-    """Print shell exports with which plain `pulumi` and `kubectl` work on the twin.
+    """Print shell exports that make `pulumi` and `kubectl` use the twin.
 
-    Use: `eval "$(gke-inference env)"`. `kubectl` sees the clusters there are now, one context each.
+    Run `eval "$(gke-inference env)"`. `kubectl` gets one context for each cluster that exists now.
     """
     console.stderr = True  # the shell evaluates what goes to standard output
     try:
@@ -26,7 +26,9 @@ def env() -> None:
 
 def _exports(paths: TwinPaths) -> dict[str, str]:
     if daemon.ports(paths) is None:
-        console.print("No twin runs: starting one, without clusters. `make down` ends it.")
+        console.print(
+            "The twin is not running: starting it, without clusters. `make down` stops it."
+        )
     engine = Engine(paths)
     for stack in stack_names():
         engine.ensure_stack(stack)  # so that `pulumi preview -s NAME` finds each of them

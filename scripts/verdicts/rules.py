@@ -15,7 +15,7 @@ from policies.invariants.judge import judge, world_of
 from policies.invariants.rules import invariants
 from policies.invariants.world import World
 from policies.rules import RULES, STACK_RULES
-from scripts.render import cluster_names, without_unknowns
+from scripts.preview_states import cluster_names, without_unknowns
 from scripts.verdicts.runs import State
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import SIGNATURE_KEY

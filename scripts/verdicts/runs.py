@@ -20,7 +20,7 @@ import yaml
 
 from infra.reading.load import EngineLoader
 from scripts.console import ensure_tools
-from scripts.render import said
+from scripts.preview_states import preview_errors
 from scripts.scratch_project import backend, scratch_project
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
@@ -246,6 +246,6 @@ def _reason(output: str) -> str:
 def _previewed(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[Step, ...]:
     answer = cli.run(project, "preview", "-s", stack, "--json", "--show-sames")
     if answer.returncode:
-        told = said(answer.stdout) or _reason(answer.stderr + answer.stdout)
+        told = preview_errors(answer.stdout) or _reason(answer.stderr + answer.stdout)
         raise RunError(side, f"the preview fails: {told}")
     return tuple(json.loads(answer.stdout)["steps"])
