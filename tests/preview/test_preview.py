@@ -9,7 +9,8 @@ from policies.invariants.finding import Verdict
 from policies.invariants.judge import judge
 from policies.invariants.rules import invariants
 from scripts.engine import stack_names
-from scripts.render import preview_states, write
+from scripts.preview_states import preview_states
+from scripts.render import write
 from scripts.scratch_project import backend, scratch_project
 from scripts.server_side_checks import check_folder
 from tests.contract.infra.broken_stacks import broken_stacks

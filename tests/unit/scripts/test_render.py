@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scripts import render
+from scripts import preview_states, render
 from scripts.console import CommandError
 from twin.wire.rpc import UNKNOWN
 
@@ -58,7 +58,9 @@ def test_an_object_that_is_no_longer_there_loses_its_file(tmp_path):
 
 
 def test_a_value_that_is_not_known_yet_is_readable():
-    assert render.without_unknowns({"a": [f"x/{UNKNOWN}"]}) == {"a": [f"x/{render.NOT_KNOWN}"]}
+    assert render.without_unknowns({"a": [f"x/{UNKNOWN}"]}) == {
+        "a": [f"x/{preview_states.NOT_KNOWN}"]
+    }
 
 
 def test_two_objects_of_one_name_are_an_error(tmp_path):
@@ -83,8 +85,8 @@ def test_a_failed_preview_is_told_by_its_errors_alone():
         ' {"message": "zone must be one of a, b", "severity": "error"},'
         ' {"message": "slow", "severity": "info"}]}'
     )
-    assert render.said(output) == "zone must be one of a, b"
-    assert render.said("no json") == ""
+    assert preview_states.preview_errors(output) == "zone must be one of a, b"
+    assert preview_states.preview_errors("no json") == ""
 
 
 def test_a_stack_that_is_wrong_is_one_message_before_an_engine_starts():
