@@ -17,7 +17,7 @@ The Makefile runs it; any target of the Makefile installs it in `.venv/bin`. Exi
 for [every command](exit-codes.md).
 
 Tables wrap to the terminal width. In narrow terminals, low-priority columns move to a second line.
-Piped output has one line per row, unless `COLUMNS` gives a width.
+Piped output keeps every column in its row, unless `COLUMNS` gives a width; only sentences wrap.
 """
 
 

@@ -1,8 +1,8 @@
 """Tables for people, printed with rich; no text is cut at any width.
 
 In narrow terminals, sentences wrap first, then low-priority columns move to a second line, then
-names wrap. Piped output has one line per row, so that `grep` and `awk` find rows, unless `COLUMNS`
-gives a width.
+names wrap. Piped output keeps every column in its row, so that `grep` and `awk` find rows, unless
+`COLUMNS` gives a width; only sentences wrap.
 """
 
 import os
