@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 GROUPS = {
     "Twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
@@ -64,8 +65,17 @@ def _docstring(name: str) -> str | None:
     return next(ast.get_docstring(node) for node in functions if node.name in names)
 
 
+class _InOrder(TyperGroup):
+    """Lists commands in the order of `COMMANDS`; typer lists those with subcommands first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return [name for name in COMMANDS if name in self.commands]
+
+
 def _empty_app() -> typer.Typer:
     app = typer.Typer(
+        cls=_InOrder,
         name="gke-inference",
         help="Try the GKE inference blueprint on this machine, check it, and operate it.",
         epilog="Exit codes: 0 success, 1 a check failed, 2 error, 130 interrupted.",

@@ -70,7 +70,7 @@ def target(paths: TwinPaths) -> Target:
                 replica_port=container["ports"][0]["containerPort"],
                 model=_served_name(container),
             )
-    raise CommandError("bench gateway: no gateway with a ready replica; run make up first")
+    raise CommandError("gateway: must have a ready replica behind it, got none; run make up first")
 
 
 def _is_ready(pod: JsonObject) -> bool:

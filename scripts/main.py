@@ -60,7 +60,7 @@ def _run(arguments: list[str]) -> int:
     """
     asked = arguments[0] if arguments else ""
     if not asked:
-        list_app()(["--help"], standalone_mode=False)
+        list_app()(["--help"], prog_name="gke-inference", standalone_mode=False)
         return ExitCode.ERROR
     if asked not in COMMANDS and not asked.startswith("-"):
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
@@ -71,7 +71,7 @@ def _run(arguments: list[str]) -> int:
     gc.freeze()
     gc.enable()
     try:
-        return app(standalone_mode=False) or ExitCode.OK
+        return app(arguments, prog_name="gke-inference", standalone_mode=False) or ExitCode.OK
     except TyperException as error:
         from scripts.usage import usage_line  # noqa: PLC0415 - only for what is wrong
 

@@ -95,7 +95,7 @@ def _stack(one: StackVerdict) -> dict[str, Any]:
 
 
 def _write_comment(found: Verdict, file: Path) -> None:
-    """Write the comment, and a picture of each stack that changes beside it."""
+    """Write the comment, and a diagram of each changed stack beside it."""
     file.write_text(comment(found))
     for one in found.stacks:
         if one.topology.clusters:

@@ -158,7 +158,7 @@ def test_a_quota_of_the_project_is_asked_for_without_dimensions():
 
 def test_a_twin_that_nobody_limited_compares_nothing_and_says_so(twin, capsys):
     quota("local", against=Against.TWIN)
-    assert "none compared: this twin has no limits" in capsys.readouterr().out
+    assert "none checked: this twin has no limits" in capsys.readouterr().out
     answer = printed(capsys)
     assert (answer["code"], answer["against"], answer["is_short"]) == (0, "twin", False)
     assert {row["state"] for row in answer["needs"]} == {"no limit"}

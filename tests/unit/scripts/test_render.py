@@ -64,18 +64,18 @@ def test_a_value_that_is_not_known_yet_is_readable():
 
 
 def test_two_objects_of_one_name_are_an_error(tmp_path):
-    with pytest.raises(CommandError, match="two objects have this kind"):
+    with pytest.raises(CommandError, match="must be one object, got two"):
         render.write(states(config_map("a"), config_map("b")), tmp_path)
 
 
 def test_a_kubeconfig_of_no_cluster_is_an_error(tmp_path):
-    with pytest.raises(CommandError, match="its kubeconfig comes from 0 clusters"):
+    with pytest.raises(CommandError, match="its kubeconfig must come from one cluster, got 0"):
         render.write(states(kubeconfig_from=()), tmp_path)
 
 
 def test_an_object_on_the_default_provider_is_an_error(tmp_path):
     lost = config_map(provider="urn:pulumi:dev::p::pulumi:providers:kubernetes::default")
-    with pytest.raises(CommandError, match="no provider of its own cluster"):
+    with pytest.raises(CommandError, match="must have the provider of a cluster"):
         render.write(states(lost), tmp_path)
 
 

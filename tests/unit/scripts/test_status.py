@@ -16,7 +16,7 @@ ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", 1
 def test_a_sum_without_a_price_is_at_least_what_is_known(capsys) -> None:
     replica_status.print_replicas([ONE, replace(ONE, pod="llama-1", usd_per_hour=None)])
     said = capsys.readouterr().out
-    assert "at least $1.25 an hour, 1 without a price" in said
+    assert "at least $1.25 an hour; 1 without a price" in said
     assert said.splitlines()[2].endswith("?")
 
 
