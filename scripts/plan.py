@@ -6,13 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from gke_inference.catalogue.accelerators import accelerator_names
 from infra.reading.load import stack_names
 from infra.stack.problems import suggest
 from planner.choice.chart import draw
 from planner.choice.explain import explain as explained
-from planner.choice.image_plan import picture_choices
-from planner.choice.plan import FOR_SERVING, Choice, Plan, Question, best_forms
+from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
 from planner.fit.architectures import Architecture, find, known, of_config
 from scripts.console import CommandError, console
@@ -20,30 +18,17 @@ from scripts.options import (
     JsonOption,
     check_one,
     check_positive,
-    check_words,
     option_of,
-    regions,
     stack_of,
 )
 from scripts.output_files import check_output, write_output
 from scripts.plan_errors import print_errors
-from scripts.plan_show import images_as_json, plan_as_json, print_images, print_plan
+from scripts.plan_filters import PLAN_OPTIONS, Filters, no_hardware
+from scripts.plan_images import print_image_plan, refuse_for_images
+from scripts.plan_show import plan_as_json, print_plan
 from scripts.plan_write import write_choice
 
 _ROWS = 12
-_OPTIONS = {
-    "given": "--input",
-    "input and output": "--input and --output",
-    "made": "--output",
-    "ttft_p95_ms": "--ttft-p95",
-    "tpot_p95_ms": "--tpot-p95",
-    "model": "MODEL",
-}
-"""Options by the planner's fields, where they differ."""
-_NOWHERE = (
-    "--region, --provisioning, --accelerator: must leave an accelerator that fits the model, got "
-    "none in {} with {}"
-)
 
 
 def _architecture(name: str, parameters: float | None) -> Architecture:
@@ -169,52 +154,40 @@ def plan(
     if write is not None:
         check_one("--write", write, stack_names())
     check_output("--chart", chart)
-    words = _words(region, provisioning, accelerator)
+    filters = Filters.of(region, provisioning, accelerator)
     found = _architecture(model, parameters)
     if found.kind == "diffusion":
-        _refuse_for_images(found, {"--chart": chart, "--explain": explain, "--write": write})
-        _images(found, rate, words, rows, as_json=as_json)
+        refuse_for_images(found, {"--chart": chart, "--explain": explain, "--write": write})
+        print_image_plan(found, rate, filters, rows, as_json=as_json)
         return
     asked = {
         "rate": rate, "given": given, "made": made, "ttft_p95_ms": ttft_p95,
         "tpot_p95_ms": tpot_p95, "prefix_share": prefix_share, "utilisation": utilisation,
         "context": context, "bits": tuple(bits or ()),
     }  # fmt: skip
-    question = _question(found, asked, words, write)
+    question = _question(found, asked, filters, write)
     _show(question, _Shown(rows, every, as_json, explain, pick, chart, write, name))
-
-
-def _words(
-    region: list[str] | None, provisioning: list[str] | None, accelerator: list[str] | None
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the values of three options, all of them known."""
-    return (
-        check_words("--region", region, regions()),
-        check_words("--provisioning", provisioning, FOR_SERVING),
-        check_words("--accelerator", accelerator, accelerator_names()),
-    )
 
 
 def _question(
     model: Architecture,
     asked: dict[str, Any],
-    words: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    filters: Filters,
     stack: str | None,
 ) -> Question:
-    region, provisioning, accelerator = words
     if 0 < model.context < asked["context"]:
         limit = f"at most {model.context}, the limit of {model.name}"
         raise CommandError(f"--context: must be {limit}, got {asked['context']}")
     try:
         return Question(
             model=model,
-            regions=_regions(region, stack),
-            provisioning=provisioning,
-            accelerators=accelerator,
+            regions=_regions(filters.regions, stack),
+            provisioning=filters.provisioning,
+            accelerators=filters.accelerators,
             **asked,
         )
     except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
 
 
 def _show(question: Question, how: _Shown) -> None:
@@ -222,7 +195,7 @@ def _show(question: Question, how: _Shown) -> None:
     try:
         answer = ranked(question)
     except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
     shown = list(answer.choices) if how.every else best_forms(answer.choices)
     _check_shown(question, shown, how.pick)
     if how.as_json:
@@ -246,48 +219,11 @@ def _draw(answer: Plan, file: Path) -> None:
             f"wrote {file} with {draw(answer, file)} choices", markup=False, soft_wrap=True
         )
     except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:
     if not shown:
-        raise CommandError(_NOWHERE.format(*_said(question.regions, question.provisioning)))
+        raise CommandError(no_hardware(question.regions, question.provisioning))
     if pick > len(shown):
         raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")
-
-
-def _said(regions: tuple[str, ...], provisioning: tuple[str, ...]) -> tuple[str, str]:
-    return ", ".join(regions) or "any region", ", ".join(provisioning) or "any provisioning"
-
-
-def _refuse_for_images(model: Architecture, options: dict[str, object]) -> None:
-    """Refuse options that do not apply to image generation."""
-    for option, value in options.items():
-        if value:
-            raise CommandError(
-                f"{option}: must be omitted for {model.name}, which generates images"
-            )
-
-
-def _images(
-    model: Architecture,
-    rate: float,
-    words: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-    rows: int,
-    *,
-    as_json: bool,
-) -> None:
-    """Print the cost of images on each accelerator."""
-    region, provisioning, accelerator = words
-    try:
-        choices = picture_choices(
-            model, rate, regions=region, provisioning=provisioning, accelerators=accelerator
-        )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
-    if not choices:
-        raise CommandError(_NOWHERE.format(*_said(region, provisioning)))
-    if as_json:
-        print(images_as_json(choices))
-    else:
-        print_images(model, rate, model.steps, choices[:rows])

@@ -32,7 +32,7 @@ class Gateway(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Gateway
+    server: Gateway  # pyright: ignore[reportIncompatibleVariableOverride] - narrower
 
     def do_GET(self) -> None:
         self.do_POST()
