@@ -1,7 +1,9 @@
 """Calls the models of a stack through its gateway, with the openai client."""
 
 import base64
+import importlib
 import json
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -40,6 +42,12 @@ class GeneratedImage:
     """As the model reports it, or else counted from the seed that was asked for."""
 
 
+def preload() -> None:
+    """Load the library in the background, while the command waits for another program."""
+    name = "openai.resources.chat.completions"
+    threading.Thread(target=importlib.import_module, args=(name,), daemon=True).start()
+
+
 def models(endpoint: str) -> list[str]:
     """Return the ids that `/v1/models` lists.
 
@@ -69,10 +77,10 @@ def stream_chat(
     Raises:
         CommandError: The gateway or the model refuses, or no data arrives within the timeout.
     """
-    begun = time.monotonic()
     pieces: list[str] = []
     first = 0.0
     with _client(endpoint, model, timeout) as client:
+        begun = time.monotonic()
         response = client.chat.completions.with_raw_response.create(
             model=model,
             messages=[{"role": "user", "content": prompt}],
@@ -84,10 +92,10 @@ def stream_chat(
                 if choice.delta.content:
                     first = first or time.monotonic() - begun
                     pieces.append(choice.delta.content)
+        total = time.monotonic() - begun
     if not pieces:
         raise CommandError(f"{model}: the stream ended without a token")
-    served_by = response.headers.get(_POD_HEADER, "")
-    return Answer("".join(pieces), served_by, first, time.monotonic() - begun)
+    return Answer("".join(pieces), response.headers.get(_POD_HEADER, ""), first, total)
 
 
 def wait_for_answer(endpoint: str, model: str, prompt: str, timeout: float) -> Answer:

@@ -11,7 +11,7 @@ from scripts.dashboard_files import publish
 from scripts.data_loss import guard
 from scripts.engine import Engine, check_file
 from scripts.first_answer import check_installed, first_answer
-from scripts.model_client import models
+from scripts.model_client import models, preload
 from scripts.options import StackOption, check_one, check_positive, stack_of
 from scripts.placements import settled
 from scripts.quota_shortage import refuse_shortage
@@ -97,6 +97,7 @@ def up(
     factor = Rules.of(paths).speed
     console.print(f"The twin's clock runs {factor:g} times faster than real time.")
     guard(engine, stack)
+    preload()
     if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
         raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
     outputs = engine.outputs(stack)
