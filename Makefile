@@ -64,7 +64,7 @@ format: $(READY) ## format and fix what can be fixed
 	@$(BIN)/ruff check --fix .
 
 bench: $(READY) ## measure; writes build/bench/*.json
-	@$(RUN) bench
+	@$(RUN) bench all
 
 docs: $(READY) ## regenerate what is generated from code
 	@$(RUN) docs

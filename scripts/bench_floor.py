@@ -9,7 +9,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any
 
-from scripts.console import CommandError
+from scripts.console import CommandError, one_line
 from scripts.engine import Engine
 from twin.wire.rpc import BaseProvider, grpc_module, provider_grpc, provider_pb2
 
@@ -74,6 +74,6 @@ def _previews(environment: dict[str, str], project: Path, runs: int) -> list[flo
             check=False,
         )
         if answer.returncode:
-            raise CommandError(f"floor: {answer.stdout[-500:]}{answer.stderr[-500:]}")
+            raise CommandError(f"floor: {one_line(answer.stdout[-500:] + answer.stderr[-500:])}")
         seconds.append(time.monotonic() - begun)
     return seconds[2:]

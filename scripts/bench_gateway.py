@@ -69,7 +69,7 @@ def target(paths: TwinPaths) -> Target:
                 port=gateway["spec"]["listeners"][0]["port"],
                 replicas=replicas,
             )
-    raise CommandError("bench gateway: no gateway with a ready replica; run make up first")
+    raise CommandError("gateway: must have a ready replica behind it, got none; run make up first")
 
 
 def _replica(folder: Path, pod: JsonObject) -> tuple[str, str]:

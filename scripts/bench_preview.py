@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.bench_floor import floor_preview_seconds
-from scripts.console import CommandError, console
+from scripts.console import CommandError, console, one_line
 from scripts.engine import Engine, stack_names
 from scripts.scratch_project import backend, scratch_project
 from twin.host.paths import REPOSITORY
@@ -20,11 +20,11 @@ Timing = tuple[float, int]
 _WITH, _WITHOUT = {OFF: ""}, {OFF: "1"}
 
 
-def bench_preview(engine: Engine, runs: int) -> list[dict[str, Any]]:
+def preview_rows(engine: Engine, runs: int) -> list[dict[str, Any]]:
     """Measure the preview of each stack with policies beside the engine's floor.
 
     Raises:
-        CommandError: a preview failed.
+        CommandError: A preview failed.
     """
     rows: list[dict[str, Any]] = []
     for stack in stack_names():
@@ -50,7 +50,7 @@ def preview_seconds(engine: Engine, stack: str, text: str, runs: int) -> Timing:
     """Return the median wall time and the number of resources of a stack's first preview.
 
     Raises:
-        CommandError: a preview failed.
+        CommandError: A preview failed.
     """
     return previews(engine, stack, text, runs, _WITH)[0]
 
@@ -68,7 +68,7 @@ def previews(
         variants: what each of them adds to the environment.
 
     Raises:
-        CommandError: a preview failed.
+        CommandError: A preview failed.
     """
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -77,7 +77,7 @@ def previews(
             "stack", "init", stack, capture=True, environment=backend(folder), project=project
         )
         if made.returncode:
-            raise CommandError(made.stderr.strip())
+            raise CommandError(one_line(made.stderr))
 
         def timed(variant: Mapping[str, str]) -> Timing:
             return _timed(engine, stack, project, {**backend(folder), **variant})
@@ -100,5 +100,5 @@ def _timed(engine: Engine, stack: str, project: Path, environment: Mapping[str, 
     )  # fmt: skip
     seconds = time.monotonic() - begun
     if answer.returncode:
-        raise CommandError(f"{stack}: {answer.stderr[-800:]}{answer.stdout[-800:]}")
+        raise CommandError(f"{stack}: {one_line(answer.stderr[-800:] + answer.stdout[-800:])}")
     return seconds, sum(json.loads(answer.stdout)["changeSummary"].values())

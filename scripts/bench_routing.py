@@ -10,8 +10,8 @@ from typing import Any
 from rich.text import Text
 
 from scripts.console import CommandError, console, ensure_tools
+from scripts.options import check_words
 from scripts.tables import Listing, figure, print_table, prose
-from scripts.words import check_words
 from simulator.laboratory import bounds
 from simulator.laboratory.calibration import calibration_errors
 from simulator.laboratory.curves import draw

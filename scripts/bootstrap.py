@@ -7,7 +7,7 @@ import typer
 from scripts.bootstrap_cloud import CloudError
 from scripts.bootstrap_project import Ci, Settings, SettingsError
 from scripts.console import CommandError
-from scripts.words import check_region, stack_of
+from scripts.options import check_region, stack_of
 
 
 def bootstrap(

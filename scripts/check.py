@@ -1,4 +1,4 @@
-"""`gke-inference check`: invariants over rendered objects, of this blueprint or any other."""
+"""`gke-inference check`: invariants across rendered objects, of this blueprint or any other."""
 
 import json
 import sys
@@ -15,16 +15,17 @@ from policies.framework.finding import Finding, Verdict
 from policies.framework.rule import Invariant
 from policies.objects.documents import UnreadableError, sources
 from policies.objects.world import World
-from scripts.console import CommandError, Exit, console
+from scripts.console import CommandError, console
+from scripts.exit_codes import ExitCode
+from scripts.options import JsonOption, check_words
 from scripts.tables import Column, Listing, print_table, prose
-from scripts.words import check_words
 
 
 def chosen(names: list[str]) -> list[Invariant[World]]:
-    """Return the invariants of some names, every one where none is named.
+    """Return the invariants with some names; without names, all of them.
 
     Raises:
-        CommandError: names the rules there are.
+        CommandError: A name is not known.
     """
     known = invariants()
     check_words("--rule", names, known)
@@ -59,16 +60,16 @@ def _print(report: Report, *, every_unknown: bool) -> None:
     if broken:
         print_table(_table(broken))
     if open_ and every_unknown:
-        console.print("Not decided:")
+        console.print("Undecided:")
         print_table(_table(open_))
     elif open_:
         counts = Counter((each.rule, each.why) for each in open_)
-        console.print("Not decided, for want of (--unknown lists the objects):")
+        console.print("Undecided, because of missing information (--unknown lists the objects):")
         for (rule, why), count in sorted(counts.items()):
             console.print(f"  {rule}: {why} ({count})", markup=False, soft_wrap=True)
     console.print(
         f"{report.objects} objects, {report.rules} rules: {len(broken)} broken, "
-        f"{len(open_)} not decided"
+        f"{len(open_)} undecided"
     )
 
 
@@ -82,24 +83,26 @@ def _list() -> None:
 def check(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders or files of YAML, such as build/STACK after a render."),
+        typer.Argument(help="Folders or YAML files, such as build/STACK after `render`."),
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
-    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be repeated.")] = None,
-    list_rules: Annotated[bool, typer.Option("--list", help="List the rules.")] = False,
+    json_output: JsonOption = False,
+    rule: Annotated[
+        list[str] | None, typer.Option(help="Only this rule; repeat for more. Default: all.")
+    ] = None,
+    list_rules: Annotated[bool, typer.Option("--list", help="List the rules and exit.")] = False,
     unknown: Annotated[
-        bool, typer.Option("--unknown", help="List every object about which a rule cannot decide.")
+        bool, typer.Option("--unknown", help="List every object for which a rule is undecided.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where a rule cannot decide, too.")
+        bool, typer.Option("--strict", help="Also exit 1 if a rule is undecided.")
     ] = False,
 ) -> None:
-    """Check that rendered objects agree with each other; exit code 1 where they do not."""
+    """Check that rendered objects are consistent with each other. Exits 1 if they are not."""
     if list_rules:
         _list()
         return
     if not paths:
-        raise CommandError("PATHS: is required (folders or files, such as build/prod)")
+        raise CommandError("PATHS: is required (folders or YAML files, such as build/prod)")
     try:
         read = sources(paths)
     except UnreadableError as error:
@@ -110,4 +113,4 @@ def check(
     else:
         _print(report, every_unknown=unknown)
     if not report.is_sound or (strict and report.findings):
-        sys.exit(Exit.NO)
+        raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -1,4 +1,4 @@
-"""`gke-inference coldstart`: how long each model takes to start on each rung, stage by stage."""
+"""`gke-inference coldstart`: the start time of each model on each rung, by stage."""
 
 import json
 from dataclasses import asdict
@@ -9,8 +9,8 @@ import typer
 from infra.cost.costing import Start, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
+from scripts.options import JsonOption, StackOption, check_positive, stack_of
 from scripts.tables import Listing, figure, print_table
-from scripts.words import check_positive, stack_of
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
@@ -39,32 +39,29 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> List
 
 
 def _print_checked(*, as_json: bool) -> None:
-    """Print published times beside those that are reckoned."""
+    """Print published start times beside the estimates."""
     if as_json:
         print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
         return
     for each in checked():
         console.print(
-            f"{each.what:<62} published {each.published:>5.0f} s  reckoned "
+            f"{each.what:<62} published {each.published:>5.0f} s  estimated "
             f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
             f"{each.reckoned.high:.0f})  {each.error:+.0%}"
         )
 
 
 def coldstart(
-    stack: Annotated[
-        str,
-        typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml."),
-    ] = "local",
+    stack: StackOption = "local",
     doubling: Annotated[
-        float, typer.Option(min=1, help="Seconds in which traffic doubles at worst.")
+        float, typer.Option(min=1, help="Shortest time in which traffic doubles, in seconds.")
     ] = DOUBLING_SECONDS,
     is_checked: Annotated[
-        bool, typer.Option("--checked", help="Compare with published times instead.")
+        bool, typer.Option("--checked", help="Compare the estimates with published start times.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show how long models take to start, and the lead and spare replicas that follow."""
+    """Show the start times of models, and the lead time and spare replicas they require."""
     check_positive("--doubling", doubling)
     if is_checked:
         _print_checked(as_json=as_json)
@@ -89,12 +86,12 @@ def coldstart(
         return
     print_table(_table(found, minimum, doubling))
     console.print(
-        f"LEAD: seconds the autoscaler has to ask ahead. SPARE: replicas beyond the minimum that "
-        f"meet traffic doubling in {doubling:.0f} s. ASK AT: load at which to ask without them."
+        f"LEAD: seconds by which the autoscaler must act ahead. SPARE: replicas beyond the minimum "
+        f"for traffic that doubles in {doubling:.0f} s. ASK AT: load at which to scale without any."
     )
     for one in found:
         if one.is_late:
             console.print(
                 f"warning: {one.model} on {one.rung} in {one.region} starts in "
-                f"{one.start.seconds:.0f} s, slo.cold_start_s is {one.limit:.0f}"
+                f"{one.start.seconds:.0f} s; slo.cold_start_s is {one.limit:.0f}"
             )

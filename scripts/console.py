@@ -1,13 +1,13 @@
-"""How the program speaks: one console, one form for errors, progress while tools are built."""
+"""Output of the commands: one console, one form for errors, progress while tools are built."""
 
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from enum import IntEnum
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from scripts.exit_codes import ExitCode
 from twin.toolchain import missing
 from twin.toolchain_build import build_missing
 
@@ -18,37 +18,27 @@ if not console.is_terminal and not os.environ.get("COLUMNS"):
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-class Exit(IntEnum):
-    """What the program ends with."""
-
-    DONE = 0
-    NO = 1
-    ERROR = 2
-    INTERRUPTED = 130
-
-    @property
-    def meaning(self) -> str:
-        """What it says, for people."""
-        return _MEANINGS[self]
-
-
-_MEANINGS = {
-    Exit.DONE: "all is well",
-    Exit.NO: "the question was answered, and the answer is no: something is short, broken, missing "
-    "or slower than it may be",
-    Exit.ERROR: "the question could not be answered, or not all was done: one message on standard "
-    "error, which begins with `error:`; where an option is wrong it names option, rule and value",
-    Exit.INTERRUPTED: "interrupted; the same command again goes on",
-}
+def one_line(text: str) -> str:
+    """Return a text of another program in one line, for an error message."""
+    return " ".join(text.split())
 
 
 class CommandError(Exception):
-    """A subcommand cannot go on; the message is all the user has to read."""
+    """The command cannot continue; the message is the line that the user reads."""
+
+    code = ExitCode.ERROR
+    """What the program exits with."""
+
+
+class CheckFailedError(CommandError):
+    """A check failed; nothing was changed."""
+
+    code = ExitCode.CHECK_FAILED
 
 
 @contextmanager
 def step(title: str) -> Generator[None]:
-    """Show what is going on, and how long it took when it is done."""
+    """Show a title while the block runs, and how long it took afterwards."""
     import time  # noqa: PLC0415 - keeps the module's names those of its purpose
 
     begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""`gke-inference cost`: what the models of a stack cost, before anything is paid for."""
+"""`gke-inference cost`: what the models of a stack cost, estimated before deployment."""
 
 import json
 from collections.abc import Sequence
@@ -10,36 +10,16 @@ import typer
 
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
-from infra.plan.names import Names
-from infra.stack import Budget, Platform
+from infra.stack import Budget
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
-from scripts.placements import placements
+from scripts.options import JsonOption, StackOption, stack_of
+from scripts.running_cost import running
 from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
-from scripts.words import stack_of
-from twin import daemon
-from twin.cluster import lifecycle as clusters
-from twin.cluster.base.context import ClusterSpec
-from twin.host.paths import TwinPaths
-from twin.wire.kube import KubeError
 
 _KEYS = ("model", "region", "provisioning")
-
-
-def running(platform: Platform) -> float | None:
-    """Return what the replicas of a stack on the twin cost an hour; None where it does not run."""
-    paths = TwinPaths.default()
-    if daemon.ports(paths) is None:
-        return None
-    own = {Names(platform).cluster(region) for region in platform.regions}
-    if own.isdisjoint(ClusterSpec.load(folder).name for folder in clusters.folders(paths)):
-        return None
-    try:
-        return sum(one.usd_per_hour or 0.0 for one in placements(paths) if one.cluster in own)
-    except KubeError:
-        return None
 
 
 def _table(found: Bill) -> Listing:
@@ -135,19 +115,19 @@ def _print_sums(found: Bill) -> None:
         f"{_sign(found, field)}${found.total(field) * HOURS_PER_MONTH:,.0f}" for field in FIELDS
     ]
     console.print(
-        f"Accelerator machines, list prices, an hour: {', '.join(hour)}; "
-        f"a month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
+        f"Accelerator machines at list prices, per hour: {', '.join(hour)}; "
+        f"per month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
     )
     for key in _KEYS:
         parts = [
             f"{name} {_sign(each, 'expected')}${each.total('expected'):,.2f}"
             for name, each in found.by(key).items()
         ]
-        console.print(f"expected an hour by {key}: {', '.join(parts)}")
+        console.print(f"expected per hour by {key}: {', '.join(parts)}")
 
 
 def of_budget(budget: Budget, found: Bill) -> str:
-    """Return the line that says how much of a budget the models of a stack take."""
+    """Return the line about the share of a budget that the models of a stack use."""
     paid = (100 - budget.discount_percent) / 100
     shares = [
         _sign(found, field)
@@ -159,40 +139,40 @@ def of_budget(budget: Budget, found: Bill) -> str:
         )
     ]
     less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
-    return f"budget: ${budget.monthly_usd:,} a month; the models take {', '.join(shares)}{less}"
+    return f"budget: ${budget.monthly_usd:,} a month; the models use {', '.join(shares)}{less}"
 
 
 def _print_notes(found: Bill, today: date) -> None:
-    """Print the rungs without a price, and which prices are old."""
+    """Print the rungs without a price, and the outdated prices."""
     for rung in found.unpriced:
         console.print(f"[dim]no price: {rung}[/dim]")
-    for said, sources in found.outdated(today).items():
-        console.print(f"[dim]{said} prices: {'; '.join(sources)}[/dim]")
+    for age, sources in found.outdated(today).items():
+        console.print(f"[dim]{age} prices: {'; '.join(sources)}[/dim]")
 
 
 def cost(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    stack: StackOption,
     mean_share: Annotated[
-        float, typer.Option(help="Mean over peak of the traffic, for what is expected.")
+        float, typer.Option(help="Mean traffic as a share of peak traffic, for the expected cost.")
     ] = MEAN_SHARE,
     given: Annotated[
-        int, typer.Option("--input", help="Tokens of a prompt.")
+        int, typer.Option("--input", help="Tokens per prompt.")
     ] = DEFAULT_TRAFFIC.given,
     made: Annotated[
-        int, typer.Option("--output", help="Tokens of an answer.")
+        int, typer.Option("--output", help="Tokens per answer.")
     ] = DEFAULT_TRAFFIC.made,
     prefix_share: Annotated[
-        float, typer.Option(help="Part of prompts that is common.")
+        float, typer.Option(help="Share of each prompt that is a common prefix.")
     ] = DEFAULT_TRAFFIC.prefix_share,
     utilisation: Annotated[
-        float, typer.Option(help="Part of a replica's most that is used.")
+        float, typer.Option(help="Target utilization of a replica.")
     ] = DEFAULT_TRAFFIC.utilisation,
     now: Annotated[
-        bool, typer.Option("--now", help="Also what runs on the twin at this moment.")
+        bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what the models of a stack cost an hour, a month, a million tokens, 1,000 pictures."""
+    """Show the cost of a stack's models per hour, month, million tokens and 1,000 images."""
     platform = stack_of(stack)
     try:
         found = bill(served(platform), mean_share)
@@ -214,7 +194,6 @@ def cost(
     print_unit_costs(costs, traffic)
     if now:
         console.print(
-            "now on the twin: "
-            + ("it does not run" if at_work is None else f"${at_work:,.2f} an hour")
+            "now on the twin: " + ("not running" if at_work is None else f"${at_work:,.2f} an hour")
         )
     _print_notes(found, today)

@@ -1,63 +1,16 @@
 """`gke-inference dashboards`: the dashboards of a stack as files for Grafana, and on the twin."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from gke_inference.observability.dashboard_source import dashboards as made_for
-from infra.arguments.observability import scope
-from infra.stack import Platform
 from scripts.console import console
-from scripts.observe.grafana import WINDOW, grafana_dashboard
-from scripts.observe.page import NAME, console_page
-from scripts.words import stack_of
-from twin.cluster import lifecycle as clusters
-from twin.cluster.base.context import ClusterSpec
-from twin.cluster.monitoring.server import address_of
+from scripts.dashboard_files import publish, write_grafana
+from scripts.options import StackOption, stack_of
 from twin.host.paths import REPOSITORY, TwinPaths
 
-_TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 
+def dashboards(stack: StackOption = "local") -> None:
+    """Write the Grafana dashboards of a stack and print the dashboard URLs of the twin.
 
-def write_grafana(platform: Platform, folder: Path) -> list[Path]:
-    """Write one JSON file a dashboard and return them; other files of the folder stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    stack = f"{platform.prefix}-{platform.environment}"
-    written: list[Path] = []
-    for page in made_for(scope(platform), window=WINDOW):
-        file = folder / f"{page.name}.json"
-        file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
-        written.append(file)
-    return written
-
-
-def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
-    """Give every cluster of the twin the dashboards' page and return its URL by cluster.
-
-    A cluster whose Prometheus never ran has none.
+    The files are in build/STACK/dashboards.
     """
-    pages = made_for(scope(platform), window=_TWIN_WINDOW)
-    title = f"{platform.prefix} {platform.environment}"
-    urls: dict[str, str] = {}
-    for folder in clusters.folders(paths):
-        address = address_of(folder)
-        if address is None:
-            continue
-        name = ClusterSpec.load(folder).name
-        file = folder / "prometheus" / "consoles" / NAME
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(console_page(title, name, pages), encoding="utf-8")
-        urls[name] = f"http://{address}/consoles/{NAME}"
-    return urls
-
-
-def dashboards(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
-        "local"
-    ),
-) -> None:
-    """Write a stack's dashboards for Grafana to build/STACK/dashboards, and show the twin's own."""
     platform = stack_of(stack)
     folder = REPOSITORY / "build" / stack / "dashboards"
     for file in write_grafana(platform, folder):

@@ -1,20 +1,22 @@
-"""`gke-inference docs`: the pages that are made from code and data."""
+"""`gke-inference docs`: the pages that are generated from code and data."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from scripts.console import CommandError, console
+from scripts.console import console
 from scripts.docs_abilities import abilities_page
 from scripts.docs_cli import cli_page
 from scripts.docs_components import components_page
 from scripts.docs_engine import engine_page, engine_picture
+from scripts.docs_exit_codes import exit_codes_page
 from scripts.docs_invariants import invariants_page
 from scripts.docs_layers import contributing_page
 from scripts.docs_policies import policies_page
 from scripts.docs_stack import stack_page
+from scripts.exit_codes import ExitCode
+from scripts.options import CheckOption
 from twin.host.paths import REPOSITORY
 from twin.world.rules import Rule, all_rules
 
@@ -76,12 +78,13 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/components.md": lambda: _NOTICE + components_page(),
     "docs/reference/engine-model.md": lambda: _NOTICE + engine_page(),
     "docs/reference/engines.md": lambda: _NOTICE + abilities_page(),
+    "docs/reference/exit-codes.md": lambda: _NOTICE + exit_codes_page(),
     "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
 }
 
 
 def stale_pages(root: Path = REPOSITORY) -> list[str]:
-    """Return the pages that differ from what their sources say now."""
+    """Return the pages that differ from their sources."""
     return [
         name
         for name, page in PAGES.items()
@@ -90,14 +93,13 @@ def stale_pages(root: Path = REPOSITORY) -> list[str]:
 
 
 def docs(
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit code 2 if a page is stale.")
-    ] = (False),
+    check: CheckOption = False,
 ) -> None:
-    """Write the pages that are made from code and data."""
+    """Write the pages that are generated from code and data."""
     stale = stale_pages()
     if check and stale:
-        raise CommandError(f"stale: {', '.join(stale)}; run `make docs`")
+        console.print(f"out of date: {', '.join(stale)}; run make docs", soft_wrap=True)
+        raise typer.Exit(ExitCode.CHECK_FAILED)
     for name in stale:
         (REPOSITORY / name).parent.mkdir(parents=True, exist_ok=True)
         (REPOSITORY / name).write_text(PAGES[name]())

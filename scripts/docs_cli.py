@@ -1,4 +1,4 @@
-"""The reference of the operators' program, from the program itself."""
+"""The reference of `gke-inference`, from the app itself."""
 
 import inspect
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from typing import Any
 
 import typer
 
-from scripts.console import Exit
-from scripts.main import GROUPS, build_app
+from scripts.app import GROUPS, PURPOSES, build_app
 
 _OPENING = """\
 # The program `gke-inference`
 
-The Makefile calls it; it stands in `.venv/bin` once any target has run.
+The Makefile runs it; any target of the Makefile installs it in `.venv/bin`. Exit codes are the same
+for [every command](exit-codes.md).
 
-Tables fit the terminal and cut no word: where it is narrow, sentences fold and the least columns
-go into a line below their row. Through a pipe a row is one line, unless `COLUMNS` says how wide.
+Tables wrap to the terminal width. In narrow terminals, low-priority columns move to a second line.
+Piped output keeps every column in its row, unless `COLUMNS` gives a width; only sentences wrap.
 """
 
 
@@ -25,17 +25,21 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def _first_line(text: str) -> str:
+    return _cell(inspect.cleandoc(text).split("\n\n")[0])
+
+
 def _forms(parameter: Any) -> str:
     if parameter.__class__.__name__.endswith("Argument"):
         many = " …" if parameter.nargs == -1 else ""
-        return f"`{parameter.name.upper()}`{many}"
+        return f"`{parameter.metavar or parameter.name.upper()}`{many}"
     forms = [*parameter.opts, *parameter.secondary_opts]
     value = "" if parameter.is_flag else " VALUE"
     return " / ".join(f"`{form}{value}`" for form in forms)
 
 
 def _values(parameter: Any) -> str:
-    """Return the values a parameter has to choose from, where they are listed."""
+    """Return the values of a parameter that accepts only some."""
     annotation: Any = parameter.type_descriptor.annotation
     kind: Any = next(iter(getattr(annotation, "__args__", ())), annotation)
     if inspect.isclass(kind) and issubclass(kind, Enum):
@@ -49,36 +53,36 @@ def _default(parameter: Any) -> str:
         return "required"
     if value is None or value is False or value in ("", ()):
         return ""
+    value = value.value if isinstance(value, Enum) else value
     return f"`{value:g}`" if isinstance(value, float) else f"`{Path(str(value))}`"
 
 
-def _section(name: str, command: Any) -> Iterator[str]:
-    yield from (f"## {name}", "", " ".join(str(command.help or "").split()), "")
-    if not command.params:
-        return
-    yield from ("| option | default | what |", "|---|---|---|")
-    for parameter in command.params:
-        text = _cell(f"{parameter.help or ''}{_values(parameter)}")
-        yield f"| {_forms(parameter)} | {_default(parameter)} | {text} |"
-    yield ""
-
-
-def _exits() -> list[str]:
-    rows = [f"| {code.value} | {code.meaning} |" for code in Exit]
-    return ["", "| exit code | when |", "|---|---|", *rows]
+def _section(name: str, command: Any, level: int = 2) -> Iterator[str]:
+    yield from (f"{'#' * level} {name}", "", _cell(str(command.help or "")), "")
+    if command.params:
+        yield from ("| option | default | description |", "|---|---|---|")
+        for parameter in command.params:
+            text = _cell(f"{parameter.help or ''}{_values(parameter)}")
+            yield f"| {_forms(parameter)} | {_default(parameter)} | {text} |"
+        yield ""
+    for subcommand, body in getattr(command, "commands", {}).items():
+        yield from _section(f"{name} {subcommand}", body, level + 1)
 
 
 def cli_page() -> str:
-    """Return the page: a section for each subcommand with its options."""
+    """Return the page: a section for each command and subcommand, with its options."""
     program: Any = typer.main.get_command(build_app())
     commands: dict[str, Any] = program.commands
     lines: list[str] = []
     for group, names in GROUPS.items():
-        lines += ["", f"| {group} | |", "|---|---|"]
+        lines += ["", f"**{group}.** {PURPOSES[group]}", "", "| command | description |"]
+        lines += ["|---|---|"]
         lines += [
-            f"| [`{name}`](#{name}) | {_cell(str(commands[name].help or ''))} |" for name in names
+            f"| [`{name}`](#{name}) | {_first_line(str(commands[name].help or ''))} |"
+            for name in names
         ]
     lines.append("")
-    for name, command in commands.items():
-        lines += _section(name, command)
-    return _OPENING + "\n".join([*_exits(), *lines])
+    for group in GROUPS.values():
+        for name in group:
+            lines += _section(name, commands[name])
+    return _OPENING + "\n".join(lines)

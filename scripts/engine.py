@@ -1,4 +1,4 @@
-"""Runs the Pulumi CLI on the twin, and makes its stacks."""
+"""Runs the Pulumi CLI on the twin, and creates its stacks."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
-from scripts.console import CommandError, console, ensure_tools
-from scripts.words import check_one
+from scripts.console import CommandError, console, ensure_tools, one_line
+from scripts.options import check_one
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -36,16 +36,16 @@ def check_stack(name: str) -> None:
     """Refuse a stack that has no file.
 
     Raises:
-        CommandError: names the stacks there are.
+        CommandError: Names the existing stacks.
     """
     check_one("--stack", name, stack_names())
 
 
 def check_file(name: str) -> None:
-    """Refuse a stack whose file the engine could not read; it would not say which file it is.
+    """Refuse a stack whose file the engine could not read; its own error does not name the file.
 
     Raises:
-        CommandError: names the file and what is wrong with it.
+        CommandError: Names the file and the problem.
     """
     check_stack(name)
     try:
@@ -134,8 +134,8 @@ class Engine:
         """
         answer = self.run(*arguments, capture=True)
         if answer.returncode:
-            said = answer.stderr.strip() or answer.stdout.strip()
-            raise CommandError(said.removeprefix("error: "))
+            reason = one_line(answer.stderr) or one_line(answer.stdout)
+            raise CommandError(reason.removeprefix("error: "))
         return json.loads(answer.stdout)
 
     def ensure_stack(self, name: str) -> None:
@@ -148,7 +148,7 @@ class Engine:
         if not self._has_state(name):
             made = self.run("stack", "init", name, "--non-interactive", "--no-select", capture=True)
             if made.returncode and "already exists" not in made.stderr:
-                raise CommandError(made.stderr.strip())
+                raise CommandError(f"{name}: {one_line(made.stderr)}")
         self._clear_locks(name)
 
     def _state(self, name: str) -> Path:

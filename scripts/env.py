@@ -1,4 +1,4 @@
-"""`gke-inference env`: the environment in which plain `pulumi` and `kubectl` work on the twin."""
+"""`gke-inference env`: the environment in which `pulumi` and `kubectl` use the twin."""
 
 import os
 import shlex
@@ -12,9 +12,9 @@ from twin.pulumi.official import OfficialPlugins
 
 
 def env(official: OfficialOption = False) -> None:
-    """Print shell exports with which plain `pulumi` and `kubectl` work on the twin.
+    """Print shell exports that make `pulumi` and `kubectl` use the twin.
 
-    Use: `eval "$(gke-inference env)"`. `kubectl` sees the clusters there are now, one context each.
+    Run `eval "$(gke-inference env)"`. `kubectl` gets one context for each cluster that exists now.
     """
     console.stderr = True  # the shell evaluates what goes to standard output
     try:
@@ -27,7 +27,9 @@ def env(official: OfficialOption = False) -> None:
 
 def _exports(paths: TwinPaths, official: OfficialPlugins | None) -> dict[str, str]:
     if daemon.ports(paths) is None:
-        console.print("No twin runs: starting one, without clusters. `make down` ends it.")
+        console.print(
+            "The twin is not running: starting it, without clusters. `make down` stops it."
+        )
     engine = Engine(paths, official=official)
     for stack in stack_names():
         engine.ensure_stack(stack)  # so that `pulumi preview -s NAME` finds each of them

@@ -1,4 +1,4 @@
-"""The answer that ends `up`: of the stack's first model that generates text, or else a picture."""
+"""The answer that ends `up`: text of the stack's first model that generates text, or an image."""
 
 import time
 from dataclasses import dataclass
@@ -6,62 +6,72 @@ from pathlib import Path
 from typing import Any
 
 from infra.stack import Engine
-from scripts import status
-from scripts.ask import draw, wait_for_answer
 from scripts.console import CommandError
-from scripts.words import stack_of
+from scripts.model_client import generate_images, wait_for_answer
+from scripts.options import stack_of
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real import install
 
 _PROMPT = "Say in one sentence what an inference gateway is for."
-_PICTURE = "A red bicycle"
+_IMAGE_PROMPT = "A red bicycle"
 
 
 @dataclass(frozen=True)
 class First:
-    """What the first model said, or drew."""
+    """The answer of the first model."""
 
     model: str
     lines: list[str]
-    """For the user."""
+    """Lines for the user."""
 
 
 def first_answer(outputs: dict[str, Any], endpoint: str, folder: Path, timeout: float) -> First:
-    """Ask until the first model answers.
+    """Return the answer of the stack's first model; ask until it comes.
 
     Args:
-        outputs: of the stack.
-        endpoint: of the gateway.
-        folder: where a picture is saved.
-        timeout: seconds.
+        outputs: Outputs of the stack.
+        endpoint: URL of the gateway.
+        folder: Folder for an image.
+        timeout: Maximum wait, in seconds.
 
     Raises:
-        CommandError: the stack has no model to ask, or there was no answer in time.
+        CommandError: The stack has no model to ask, or no answer came in time.
     """
-    model = _drawing_model(outputs)
+    model = _image_model(outputs)
     if model is None:
-        model = status.chat_model(outputs)
+        model = chat_model(outputs)
         answer = wait_for_answer(endpoint, model, _PROMPT, timeout)
         took = f"first token after {answer.first_token_seconds * 1000:.0f} ms"
-        said = f"[bold]{model}[/bold] [dim]({answer.served_by})[/dim]: {answer.text.strip()}"
-        return First(model, [said, f"[dim]{took}[/dim]"])
-    begun = time.monotonic()
-    until = begun + timeout
+        line = f"[bold]{model}[/bold] [dim]({answer.served_by})[/dim]: {answer.text.strip()}"
+        return First(model, [line, f"[dim]{took}[/dim]"])
+    until = time.monotonic() + timeout
     while True:
         try:
-            picture = draw(endpoint, model, _PICTURE)[0]
+            image = generate_images(endpoint, model, _IMAGE_PROMPT)[0]
             break
         except CommandError as error:
             if time.monotonic() > until:
-                raise CommandError(f"no picture in {timeout:.0f} s: {error}") from error
+                raise CommandError(f"no image within {timeout:.0f} s: {error}") from error
             time.sleep(0.2)
     file = folder / f"{model}.png"
-    file.write_bytes(picture.file)
-    return First(model, [f"[bold]{model}[/bold]: {_PICTURE}: {file}"])
+    file.write_bytes(image.file)
+    return First(model, [f"[bold]{model}[/bold]: {_IMAGE_PROMPT}: {file}"])
 
 
-def _drawing_model(outputs: dict[str, Any]) -> str | None:
-    """Return the first model that draws where none generates text."""
+def chat_model(outputs: dict[str, Any]) -> str:
+    """Return the first model of a stack that generates text.
+
+    Raises:
+        CommandError: There is none.
+    """
+    for name, facts in outputs["models"].items():
+        if facts.get("task", "generate") == "generate":
+            return name
+    raise CommandError("models: must have one with task generate or image, got none")
+
+
+def _image_model(outputs: dict[str, Any]) -> str | None:
+    """Return the first model that generates images, if none generates text."""
     tasks = {name: facts.get("task", "generate") for name, facts in outputs["models"].items()}
     if "generate" in tasks.values():
         return None
@@ -72,7 +82,7 @@ def check_installed(stack: str, model: str) -> None:
     """Check that what a real replica of a model needs is installed.
 
     Raises:
-        twin.toolchain.ToolError: it is not; the message names the command.
+        twin.toolchain.ToolError: It is not; the message names the command.
     """
     served = stack_of(stack).models.get(model)
     if served is not None and served.engine is Engine.DIFFUSION:

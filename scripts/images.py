@@ -1,96 +1,147 @@
-"""`gke-inference images`: what a stack runs, pinned, mirrored and built."""
+"""`gke-inference images`: the container images of a stack, pinned, mirrored and built."""
 
 import subprocess
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 import yaml
 
-from infra.stack import Platform
 from scripts import images_actions, images_build, images_files, images_list, images_lock
 from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
+from scripts.exit_codes import ExitCode
 from scripts.images_registry import Registry, RegistryError
-from scripts.words import stack_of
+from scripts.options import STACK_HELP, JsonOption, StackOption, stack_of
 from twin.host.paths import REPOSITORY
 
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this image, such as vllm_tpu; repeat for more. Default: all."),
+]
+RevisionOption = Annotated[
+    str | None, typer.Option(help="Commit of our images. Default: the commit of this checkout.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
+]
 
-class Action(StrEnum):
-    """What to do with images."""
-
-    LIST = "list"
-    PIN = "pin"
-    MIRROR = "mirror"
-    BUILD = "build"
-    LOCK = "lock"
-
-
-_GOES_WITH: Mapping[str, tuple[Action, ...]] = {
-    "--json": (Action.LIST,),
-    "--local": (Action.BUILD,),
-    "--revision": (Action.BUILD, Action.PIN),
-    "--sizes": (Action.LIST,),
-    "--stack": (Action.LIST, Action.PIN, Action.MIRROR, Action.BUILD),
-    "--upgrade": (Action.LOCK,),
-}
-"""The actions that look at an option."""
+images = typer.Typer()
 
 
-def images(
-    action: Annotated[
-        Action,
-        typer.Argument(
-            help="list what a stack runs; pin digests in the lock of versions, or with --stack in"
-            " the stack; mirror into its repository; build ours; lock the packages of ours."
-        ),
-    ],
-    stack: Annotated[
-        str | None, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only this image, such as vllm_tpu; more than once.")
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="build, pin: commit of our images. Default: the checkout's.")
-    ] = None,
+@images.callback()
+def images_group() -> None:
+    """List, pin, mirror and build the container images of a stack."""
+
+
+@images.command("list")
+def list_images(
+    stack: StackOption,
+    only: OnlyOption = None,
     sizes: Annotated[
-        bool, typer.Option("--sizes", help="list: ask registries what a node pulls.")
+        bool, typer.Option("--sizes", help="Ask the registries how much a node pulls.")
     ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the images of a stack: release, digest, and what is left to do."""
+    platform = stack_of(stack)
+    with _plain_errors():
+        rows = images_actions.rows(platform, next(iter(platform.regions)), list(only or []))
+        found = images_list.sizes_of(rows, Registry()) if sizes else None
+    if as_json:
+        print(images_list.as_json(rows, found))
+    else:
+        images_list.print_list(rows, found)
+
+
+@images.command()
+def pin(
+    stack: Annotated[
+        str | None, typer.Option(help=f"{STACK_HELP} Default: pin the lock of versions.")
+    ] = None,
+    only: OnlyOption = None,
+    revision: RevisionOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Read digests from registries, and write them to versions.yaml or to a stack."""
+    with _plain_errors():
+        if stack is None:
+            if revision is not None:
+                raise CommandError("--revision: must be omitted without --stack")
+            _pin_lock(list(only or []), dry_run=dry_run)
+            return
+        platform, commit = stack_of(stack), _commit(revision)
+        digests = images_actions.pin_stack(
+            Registry(), platform, commit, list(only or []), _print_line
+        )
+        _write_digests(stack, digests, dry_run=dry_run)
+
+
+@images.command()
+def mirror(stack: StackOption, only: OnlyOption = None, dry_run: DryRunOption = False) -> None:
+    """Copy third-party images to the stack's repositories by digest, and pin them in the stack."""
+    with _plain_errors():
+        digests = images_actions.mirror(
+            Registry(), stack_of(stack), list(only or []), _print_line, dry_run=dry_run
+        )
+        _write_digests(stack, digests, dry_run=dry_run)
+
+
+@images.command()
+def build(
+    stack: StackOption,
+    only: OnlyOption = None,
+    revision: RevisionOption = None,
     local: Annotated[
-        bool, typer.Option("--local", help="build: with Docker on this machine.")
+        bool, typer.Option("--local", help="Build with Docker on this machine.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Build our own images, with the Cloud Build triggers of a stack or on this machine."""
+    with _plain_errors():
+        platform = stack_of(stack)
+        for target in images_build.targets(platform, list(only or []), _commit(revision)):
+            if dry_run:
+                steps = images_build.show(platform, target, local=local)
+                text = yaml.safe_dump({target.build.folder: steps}, sort_keys=False, width=1000)
+                _print_line(text)
+            elif local:
+                images_build.run_local(target)
+            else:
+                images_build.run_trigger(_cloud(platform.project), platform, target, _print_line)
+
+
+@images.command()
+def lock(
+    only: OnlyOption = None,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Use the newest versions that fit.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")
+        bool, typer.Option("--dry-run", help="Write nothing; exit 1 if a lock is out of date.")
     ] = False,
-    upgrade: Annotated[
-        bool, typer.Option("--upgrade", help="lock: the newest versions that fit.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="list: all of it as JSON.")] = False,
 ) -> None:
-    """List, pin, mirror and build the container images of a stack."""
-    chosen = list(only or [])
-    given = {
-        "--stack": stack, "--revision": revision, "--sizes": sizes, "--local": local,
-        "--upgrade": upgrade, "--json": as_json,
-    }  # fmt: skip
-    _check_options(action, given)
-    if revision == "":
-        raise CommandError("--revision: must be a commit, got ''")
+    """Resolve the package locks of our own images."""
+    with _plain_errors():
+        folders = images_lock.images_with_locks()
+        images_actions.check_names(list(only or []), sorted(folders))
+        wanted = {folders[name] for name in only} if only else None
+        changed = images_lock.refresh(check=dry_run, upgrade=upgrade, only=wanted)
+    for name in changed:
+        _print_line(f"workloads/images/{name}/requirements.lock")
+    if dry_run and changed:
+        _print_line(f"{len(changed)} locks are out of date: run gke-inference images lock")
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+    if not changed:
+        _print_line(f"up to date: {', '.join(sorted(only or folders))}")
+
+
+@contextmanager
+def _plain_errors() -> Generator[None]:
+    """Turn the errors of the parts into the error of the command."""
     try:
-        if action is Action.LOCK:
-            _lock(chosen, dry_run=dry_run, upgrade=upgrade)
-        elif action is Action.PIN and stack is None:
-            _pin(chosen, dry_run=dry_run)
-        elif stack is None:
-            raise CommandError(f"--stack: is required for images {action.value}")
-        elif action is Action.LIST:
-            _list(stack_of(stack), chosen, sizes=sizes, as_json=as_json)
-        elif action is Action.BUILD:
-            _build(stack_of(stack), chosen, revision or _commit(), local=local, dry_run=dry_run)
-        else:
-            _fill(action, stack, chosen, revision or _commit(), dry_run=dry_run)
+        yield
     except (
         CloudError,
         RegistryError,
@@ -100,85 +151,41 @@ def images(
         raise CommandError(str(error)) from None
 
 
-def _check_options(action: Action, given: Mapping[str, object]) -> None:
-    """Refuse an option that an action would not look at."""
-    for option, value in given.items():
-        if value and action not in _GOES_WITH[option]:
-            actions = ", ".join(_GOES_WITH[option])
-            raise CommandError(f"{option}: must be left out for {action.value}: it is of {actions}")
-
-
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     console.print(line, markup=False, soft_wrap=True)
 
 
-def _commit() -> str:
+def _commit(revision: str | None) -> str:
+    """Return the commit of our images."""
+    if revision == "":
+        raise CommandError("--revision: must be a commit, got ''")
+    if revision is not None:
+        return revision
     argv = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
     answer = subprocess.run(argv, capture_output=True, text=True, check=False)
     if answer.returncode:
-        raise CommandError("this is no checkout of git: say --revision")
+        raise CommandError("--revision: is required outside a git checkout")
     return answer.stdout.strip()
 
 
-def _list(platform: Platform, only: list[str], *, sizes: bool, as_json: bool) -> None:
-    region = next(iter(platform.regions))
-    rows = images_actions.rows(platform, region, only)
-    found = images_list.sizes_of(rows, Registry()) if sizes else None
-    if as_json:
-        print(images_list.as_json(rows, found))
-    else:
-        images_list.print_list(rows, found)
-
-
-def _pin(only: list[str], *, dry_run: bool) -> None:
-    made = images_actions.pin_lock(Registry(), only, _say)
-    if made and not dry_run:
-        images_files.write_lock(made)
+def _pin_lock(only: list[str], *, dry_run: bool) -> None:
+    digests = images_actions.pin_lock(Registry(), only, _print_line)
+    if digests and not dry_run:
+        images_files.write_lock(digests)
     asked = [entry for entry in images_actions.unpinned() if entry.partition(".")[2] in only]
-    missing = len(asked if only else images_actions.unpinned()) - len(made)
+    missing = len(asked if only else images_actions.unpinned()) - len(digests)
     if missing > 0:
-        raise CommandError(f"{missing} digests could not be read")
+        raise CommandError(f"{missing} digests could not be read; see above")
 
 
-def _fill(action: Action, stack: str, only: list[str], revision: str, *, dry_run: bool) -> None:
-    platform, registry = stack_of(stack), Registry()
-    if action is Action.MIRROR:
-        made = images_actions.mirror(registry, platform, only, _say, dry_run=dry_run)
-    else:
-        made = images_actions.pin_stack(registry, platform, revision, only, _say)
-    if made and not dry_run:
-        file = images_files.write_stack(stack, made)
-        _say(f"{len(made)} digests written to {file.relative_to(REPOSITORY)}")
-
-
-def _build(
-    platform: Platform, only: list[str], revision: str, *, local: bool, dry_run: bool
-) -> None:
-    for target in images_build.targets(platform, only, revision):
-        if dry_run:
-            plan = images_build.show(platform, target, local=local)
-            _say(yaml.safe_dump({target.build.folder: plan}, sort_keys=False, width=1000))
-        elif local:
-            images_build.run_local(target)
-        else:
-            images_build.run_trigger(_cloud(platform.project), platform, target, _say)
+def _write_digests(stack: str, digests: dict[str, str], *, dry_run: bool) -> None:
+    if digests and not dry_run:
+        file = images_files.write_stack(stack, digests)
+        _print_line(f"wrote {len(digests)} digests to {file.relative_to(REPOSITORY)}")
 
 
 def _cloud(project: str) -> Cloud:
-    # Google's clients take a second to load, and most actions need none.
+    # Google's clients take a second to load, and most commands need none.
     from scripts import bootstrap_run  # noqa: PLC0415
 
     return bootstrap_run.cloud(project)
-
-
-def _lock(only: list[str], *, dry_run: bool, upgrade: bool) -> None:
-    folders = images_lock.images_with_locks()
-    images_actions.check_names(only, sorted(folders))
-    wanted = {folders[name] for name in only} if only else None
-    changed = images_lock.refresh(check=dry_run, upgrade=upgrade, only=wanted)
-    for name in changed:
-        _say(f"workloads/images/{name}/requirements.lock")
-    if dry_run and changed:
-        raise CommandError(f"{len(changed)} locks are out of date: gke-inference images lock")
-    if not changed:
-        _say(f"up to date: {', '.join(sorted(only or folders))}")

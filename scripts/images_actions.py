@@ -1,4 +1,4 @@
-"""What `gke-inference images` does: list, pin, mirror."""
+"""The actions of `gke-inference images` on registries: list, pin, mirror."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Say = Callable[[str], None]
 
 
 class ImagesError(Exception):
-    """A request that cannot be met; one line."""
+    """A request that cannot be fulfilled; one line."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Row:
 
 
 def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
-    """Return the images that a stack runs in a region, and what is still to do about each.
+    """Return the images that a stack runs in a region, and what is left to do for each.
 
     Raises:
-        ImagesError: the stack does not run an image that `only` names.
+        ImagesError: The stack does not run an image that `only` names.
     """
     stand_ins, ours, engines = replacements(platform, region), builds(), lock()["engines"]
     found: list[Row] = []
@@ -64,7 +64,7 @@ def _note(platform: Platform, reference: str, build: Build | None, image: Image)
 def unpinned() -> dict[str, Image]:
     """Return the images and bases of the lock without a digest, by entry.
 
-    What only our own registries have is not among them.
+    Images that are only in our own registries are left out.
     """
     found: dict[str, Image] = {}
     for section in ("bases", "images"):
@@ -75,13 +75,13 @@ def unpinned() -> dict[str, Image]:
 
 
 def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[str, str]]:
-    """Ask registries for the digests that the lock lacks; what refuses is said and left out.
+    """Return the digests that the lock is missing; reports and leaves out what cannot be read.
 
     Returns:
         (digest, where and when it was read) by entry of the lock.
 
     Raises:
-        ImagesError: the lock has no image or base that `only` names.
+        ImagesError: The lock has no image or base that `only` names.
     """
     check_names(only, [name for section in ("bases", "images") for name in lock()[section]])
     made: dict[str, tuple[str, str]] = {}
@@ -104,7 +104,7 @@ def _is_asked(entry: str, only: Sequence[str]) -> bool:
 
 
 def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
-    """Yield what to know of the entries that are not read: those that `only` names, or all."""
+    """Yield notes on the entries that are not read: those that `only` names, or all."""
     pinned: list[str] = []
     for section in ("bases", "images"):
         for name, body in lock()[section].items():
@@ -112,9 +112,9 @@ def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
             if entry in wanted or not _is_asked(entry, only):
                 continue
             if not body["digest"]:
-                yield f"{entry}: is in our own registries alone: images build, then pin --stack"
+                yield f"{entry}: is only in our own registries: run images build, then pin --stack"
             elif only:
-                yield f"{entry}: is pinned already, to {body['digest']}"
+                yield f"{entry}: is already pinned to {body['digest']}"
             else:
                 pinned.append(entry)
     if pinned and not wanted:
@@ -124,13 +124,13 @@ def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
 def pin_stack(
     registry: Registry, platform: Platform, revision: str, only: list[str], say: Say
 ) -> dict[str, str]:
-    """Ask the stack's repository for the digests of what the stack runs.
+    """Return the digests of the stack's images in its repository.
 
-    Ours have the tag RELEASE-REVISION, as a build leaves them; the others that of the lock. A
-    digest must be the same in every region, or a mirror or build is not through yet.
+    Our own images have the tag RELEASE-REVISION, as a build sets it; the others that of the lock. A
+    digest must be the same in every region; otherwise a mirror or build is not finished.
 
     Raises:
-        ImagesError: the stack has no repository.
+        ImagesError: The stack has no repository.
     """
     url = _urls(platform)
     ours, names, made = builds(), repository_names(), dict[str, str]()
@@ -144,7 +144,7 @@ def pin_stack(
             except RegistryError as error:
                 say(f"{names[name]}: {error}")
         if len(set(found.values())) > 1 or len(found) < len(url):
-            say(f"{names[name]}: left as it is: it must be one image in {', '.join(url)}")
+            say(f"{names[name]}: unchanged: must be the same image in {', '.join(url)}")
             continue
         made[names[name]] = next(iter(found.values()))
         say(f"{names[name]}: {made[names[name]]}")
@@ -152,10 +152,10 @@ def pin_stack(
 
 
 def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Yield what a mirror copies: name there, digest, source, and a target for each region.
+    """Yield what a mirror copies: target name, digest, source, and a target for each region.
 
     Raises:
-        ImagesError: the stack has no repository, or an image has no digest to be copied by.
+        ImagesError: The stack has no repository, or an image has no digest.
     """
     url, names = _urls(platform), repository_names()
     for name in _asked(platform, only):
@@ -164,7 +164,7 @@ def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, st
         image = images()[name]
         if not image.digest:
             raise ImagesError(
-                f"images.{name}: {image.reference} has no digest in versions.yaml:"
+                f"images.{name}: must have a digest in versions.yaml, got {image.reference};"
                 " run `gke-inference images pin`"
             )
         source = f"{image.repository}@{image.digest}"
@@ -175,14 +175,14 @@ def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, st
 def mirror(
     registry: Registry, platform: Platform, only: list[str], say: Say, *, dry_run: bool
 ) -> dict[str, str]:
-    """Copy what the stack runs and does not build into its repository, by digest.
+    """Copy the third-party images of a stack to its repository, by digest.
 
     Returns:
-        The digests, by the names there.
+        The digests by name in the repository.
 
     Raises:
-        ImagesError: as `mirrored`.
-        RegistryError: a copy failed, or arrived as something else.
+        ImagesError: As `mirrored`.
+        RegistryError: A copy failed, or arrived with another digest.
     """
     made: dict[str, str] = {}
     for name, digest, source, targets in list(mirrored(platform, only)):
@@ -193,14 +193,16 @@ def mirror(
             registry.copy(source, target)
             arrived = registry.digest(target)
             if arrived != digest:
-                raise RegistryError(f"{target}: must be {digest}, arrived as {arrived}")
+                raise RegistryError(f"{target}: must have digest {digest}, got {arrived}")
         made[name] = digest
     return made
 
 
 def _urls(platform: Platform) -> dict[str, str]:
     if platform.images is None:
-        raise ImagesError("the stack has no `images`: say the name of its repository there")
+        raise ImagesError(
+            "images: is required in the stack (images.repository: name of the repository)"
+        )
     name = platform.images.repository
     return {region: repository_url(platform, region, name) for region in platform.regions}
 
@@ -215,7 +217,7 @@ def check_names(only: Sequence[str], known: Sequence[str]) -> None:
     """Refuse a name that is not known.
 
     Raises:
-        ImagesError: names those that are, and the nearest.
+        ImagesError: Names the known ones, and the nearest.
     """
     for name in only:
         if name not in known:

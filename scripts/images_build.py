@@ -27,10 +27,10 @@ _HOST = "cloudbuild.googleapis.com"
 
 
 def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
-    """Return what is built for a stack: the engines that its models may run in.
+    """Return what is built for a stack: the engines that its models can run in.
 
     Raises:
-        ImagesError: the stack has no repository, or an image asked for is not built for it.
+        ImagesError: The stack has no repository, or does not build a given image.
     """
     images = _images(platform)
     known = sorted(name for name in engines(platform) if name in builds())
@@ -55,11 +55,13 @@ def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]
     """Return the call that runs a stack's trigger of an image at a commit.
 
     Raises:
-        ImagesError: the stack has no triggers.
+        ImagesError: The stack has no triggers.
     """
     images = _images(platform)
     if images.build is None:
-        raise ImagesError("the stack has no `images.build`: say --local to build on this machine")
+        raise ImagesError(
+            "images.build: is required in the stack, unless you build on this machine with --local"
+        )
     place = images.build.source.repository.split("/")[3]
     trigger = f"gke-inference-{target.build.folder}"
     url = f"{_HOST}/v1/projects/{platform.project}/locations/{place}/triggers/{trigger}:run"
@@ -70,7 +72,7 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
     """Return what would be done: the command, or the call and the build that it starts.
 
     Raises:
-        ImagesError: it cannot be done.
+        ImagesError: The image cannot be built.
     """
     if local:
         return {"command": shlex.join(_checked(target, _METADATA))}
@@ -84,10 +86,10 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
 
 
 def run_trigger(cloud: Cloud, platform: Platform, target: Target, say: Say) -> None:
-    """Start a build in Cloud Build and say where it can be watched.
+    """Start a build in Cloud Build and report the URL of its log.
 
     Raises:
-        ImagesError: the base has no digest, or the stack has no triggers.
+        ImagesError: The base has no digest, or the stack has no triggers.
         CloudError: Google refused.
     """
     _checked(target)
@@ -101,27 +103,31 @@ def run_local(target: Target) -> None:
     """Build with this machine's BuildKit and push.
 
     Raises:
-        ImagesError: there is no Docker, or the build failed.
+        ImagesError: Docker is missing, or the build failed.
     """
     argv = _checked(target, _METADATA)
     if shutil.which("docker") is None:
-        raise ImagesError("docker is not on PATH: leave --local out, or install Docker with buildx")
+        raise ImagesError(
+            "--local: needs docker on PATH; install Docker with buildx, or omit --local"
+        )
     (REPOSITORY / _METADATA).parent.mkdir(parents=True, exist_ok=True)
     if subprocess.run(argv, cwd=REPOSITORY, check=False).returncode:
         raise ImagesError(f"{target.build.folder}: the build failed")
 
 
 def _checked(target: Target, metadata: str = METADATA) -> list[str]:
-    """Return the build's command, if its base is pinned."""
+    """Return the command of a build whose base is pinned."""
     if not target.build.base.digest:
         raise ImagesError(
-            f"{target.build.base_entry}: {target.build.base.reference} has no digest in"
-            " versions.yaml: run `gke-inference images pin`"
+            f"{target.build.base_entry}: must have a digest in versions.yaml, got"
+            f" {target.build.base.reference}; run `gke-inference images pin`"
         )
     return build_command(target, metadata=metadata)
 
 
 def _images(platform: Platform) -> Images:
     if platform.images is None:
-        raise ImagesError("the stack has no `images`: say the name of its repository there")
+        raise ImagesError(
+            "images: is required in the stack (images.repository: name of the repository)"
+        )
     return platform.images

@@ -1,4 +1,4 @@
-"""The two files that hold digests: the lock of versions, and a stack. Their comments stay."""
+"""Writes digests to the lock of versions and to stacks, keeping their comments."""
 
 import io
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ LOCK = Path(versions.__file__).with_name("data") / "versions.yaml"
 
 
 def write_lock(digests: Mapping[str, tuple[str, str]], file: Path = LOCK) -> None:
-    """Write digests into the lock.
+    """Write digests to the lock.
 
     Args:
         digests: (digest, where and when it was read) by entry, such as `images.vllm_gpu`.
-        file: the lock.
+        file: Lock file.
     """
     document = _read(file)
     for entry, (digest, source) in digests.items():
@@ -34,7 +34,7 @@ def write_lock(digests: Mapping[str, tuple[str, str]], file: Path = LOCK) -> Non
 
 
 def write_stack(stack: str, digests: Mapping[str, str], folder: Path = STACKS) -> Path:
-    """Write digests into a stack, sorted, beside those that it has, and return its file."""
+    """Add digests to a stack, sorted, and return its file."""
     file = folder / f"Pulumi.{stack}.yaml"
     document = _read(file)
     images = document["config"][f"{PROJECT}:{KEY}"]["images"]

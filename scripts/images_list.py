@@ -15,14 +15,14 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class Size:
-    """What a node pulls of an image, or why nobody knows."""
+    """What a node pulls of an image, or why the size is unknown."""
 
     bytes: int | None
     problem: str | None = None
 
 
 def sizes_of(rows: Sequence[Row], registry: Registry) -> dict[str, Size]:
-    """Ask registries for the sizes of images, by their names."""
+    """Return the sizes of images by name, as the registries report them."""
     found: dict[str, Size] = {}
     for row in rows:
         try:
@@ -36,7 +36,7 @@ def sizes_of(rows: Sequence[Row], registry: Registry) -> dict[str, Size]:
 
 
 def as_json(rows: Sequence[Row], sizes: dict[str, Size] | None) -> str:
-    """Return a list as JSON; sizes where they were asked for."""
+    """Return a list as JSON, with the sizes if they are given."""
     return json.dumps([_facts(row, sizes) for row in rows], indent=1)
 
 
@@ -56,7 +56,7 @@ def _facts(row: Row, sizes: dict[str, Size] | None) -> dict[str, Any]:
 
 
 def print_list(rows: Sequence[Row], sizes: dict[str, Size] | None) -> None:
-    """Print a list; below it, why a size is not known."""
+    """Print a list, and the reason for each unknown size."""
     table = Listing(
         "IMAGE", "RELEASE", "PINNED", *([] if sizes is None else [figure("GIB")]), "TO DO",
         Column("REFERENCE", spare=1),

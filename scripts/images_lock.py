@@ -1,4 +1,4 @@
-"""The hashed locks of the packages in our own images: whether they fit what they are made from."""
+"""The hashed package locks of our own images, and whether they fit their sources."""
 
 import hashlib
 import subprocess
@@ -21,33 +21,33 @@ _MARK = "# made from: "
 
 
 class LockError(Exception):
-    """A lock that does not fit, or cannot be made; one line."""
+    """A lock that does not fit, or cannot be resolved; one line."""
 
 
 @dataclass(frozen=True)
 class PackageLock:
-    """What is asked for, and what it was resolved to, for one image."""
+    """Requirements of one image, and what they resolve to."""
 
     folder: Path
 
     @property
     def wanted(self) -> Path:
-        """The packages somebody chose."""
+        """File with the chosen packages."""
         return self.folder / "requirements.in"
 
     @property
     def locked(self) -> Path:
-        """All packages, each at one version with its hashes."""
+        """File with all packages, each at one version with its hashes."""
         return self.folder / "requirements.lock"
 
     def sources(self) -> list[Path]:
-        """Return the files that say what is wanted: the folder's own, and those it refers to."""
+        """Return the files with requirements: the folder's own, and those it refers to."""
         text = self.wanted.read_text()
         others = [line.split()[1] for line in text.splitlines() if line.startswith("-r ")]
         return [self.wanted, *((self.folder / other).resolve() for other in others)]
 
     def mark(self) -> str:
-        """Return the line that says what the lock is made from."""
+        """Return the line that records the sources of the lock."""
         digest = hashlib.sha256()
         for file in self.sources():
             digest.update(file.read_bytes())
@@ -55,14 +55,14 @@ class PackageLock:
         return f"{_MARK}{digest.hexdigest()} for Python {PYTHON} on {PLATFORM}"
 
     def is_current(self) -> bool:
-        """Say whether the lock was made from the packages, Python and platform of today."""
+        """Return whether the lock fits the current requirements, Python and platform."""
         return self.locked.exists() and self.locked.read_text().startswith(self.mark() + "\n")
 
     def resolve(self, *, upgrade: bool = False) -> str:
         """Return the lock as the index resolves it now; versions that still fit are kept.
 
         Raises:
-            LockError: the index has not got what is asked for.
+            LockError: The index does not have a requirement.
         """
         with tempfile.TemporaryDirectory() as temporary:
             target = Path(temporary) / "requirements.lock"
@@ -80,7 +80,7 @@ class PackageLock:
             )  # fmt: skip
             if answer.returncode:
                 reason = " ".join(answer.stderr.split())[:400]
-                raise LockError(f"{self.folder.name}: cannot be resolved: {reason}")
+                raise LockError(f"{self.folder.name}: requirements.in cannot be resolved: {reason}")
             return f"{self.mark()}\n{target.read_text()}"
 
 
@@ -90,7 +90,7 @@ def folder_of(build: Build) -> Path:
 
 
 def locks() -> dict[str, PackageLock]:
-    """Return the locks by the folder of their image; an image whose base has all has none."""
+    """Return the locks by the folder of their image; an image without own packages has none."""
     found = {build.folder: PackageLock(folder_of(build)) for build in builds().values()}
     return {name: lock for name, lock in found.items() if lock.wanted.exists()}
 
@@ -104,15 +104,15 @@ def images_with_locks() -> dict[str, str]:
 def refresh(
     *, check: bool, upgrade: bool = False, only: Collection[str] | None = None
 ) -> list[str]:
-    """Resolve locks; write them, or only say which differ.
+    """Resolve locks and write those that changed; return the names of those.
 
     Args:
-        check: write nothing.
-        upgrade: to the newest versions that fit.
-        only: folders of the images to look at; None: all.
+        check: Whether to write nothing.
+        upgrade: Whether to use the newest versions that fit.
+        only: Folders of the images to resolve; None: all.
 
     Raises:
-        LockError: the index has not got what is asked for.
+        LockError: The index does not have a requirement.
     """
     changed: list[str] = []
     for name, lock in locks().items():

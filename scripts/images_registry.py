@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 6 * 3600  # a mirror moves tens of GB
 
 
 class RegistryError(Exception):
-    """A registry has not got what is asked for, or refused; one line."""
+    """A registry does not have an image, or refused; one line."""
 
 
 def host_of(reference: str) -> str:
@@ -42,7 +42,7 @@ def google_token() -> str:
     """Return an access token of the application default credentials.
 
     Raises:
-        RegistryError: there are none.
+        RegistryError: There are none.
     """
     # Google's library takes a third of a second to load, and most registries need none.
     with warnings.catch_warnings():
@@ -56,7 +56,7 @@ def google_token() -> str:
         credentials, _ = auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
         credentials.refresh(google.auth.transport.requests.Request())
     except google.auth.exceptions.GoogleAuthError as error:
-        raise RegistryError(f"no credentials of Google: {' '.join(str(error).split())}") from None
+        raise RegistryError(f"no Google credentials: {' '.join(str(error).split())}") from None
     return str(credentials.token)
 
 
@@ -71,21 +71,21 @@ class Registry:
     """Google's token, and when it was read."""
 
     def digest(self, reference: str) -> str:
-        """Return the digest that a tag has now, of the index where there is one.
+        """Return the current digest of a tag: of the index, if there is one.
 
         Raises:
-            RegistryError: there is no such tag, or it cannot be read.
+            RegistryError: The tag does not exist, or cannot be read.
         """
         found = self._run([reference], "digest", reference).strip()
         if not DIGEST.fullmatch(found):
-            raise RegistryError(f"{reference}: the registry answered {found!r}, no digest")
+            raise RegistryError(f"{reference}: the registry must return a digest, got {found!r}")
         return found
 
     def size_bytes(self, reference: str) -> int:
-        """Return what a node of x86-64 pulls: the compressed layers and the configuration.
+        """Return how much an x86-64 node pulls: the compressed layers and the configuration.
 
         Raises:
-            RegistryError: there is no such image, or it cannot be read.
+            RegistryError: The image does not exist, or cannot be read.
         """
         argv = ["manifest", "--platform", "linux/amd64", reference]
         manifest = json.loads(self._run([reference], *argv))
@@ -93,10 +93,10 @@ class Registry:
         return sum(int(part.get("size", 0)) for part in parts)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy an image with all its platforms; what is there already is not sent again.
+        """Copy an image with all its platforms; existing layers are not sent again.
 
         Raises:
-            RegistryError: it cannot be read or written.
+            RegistryError: The image cannot be read or written.
         """
         self._run([source, target], "copy", source, target)
 
@@ -115,7 +115,9 @@ class Registry:
                 )
             except subprocess.TimeoutExpired:
                 hours = _TIMEOUT_SECONDS // 3600
-                raise RegistryError(f"{references[-1]}: no end after {hours} hours") from None
+                raise RegistryError(
+                    f"{references[-1]}: did not finish within {hours} hours"
+                ) from None
         if answer.returncode:
             lines = answer.stderr.strip().splitlines() or ["no reason given"]
             raise RegistryError(f"{references[-1]}: {lines[-1].removeprefix('Error: ')}")

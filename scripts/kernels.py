@@ -1,91 +1,77 @@
-"""`gke-inference kernels`: tune the block sizes of attention, report what the compiler says."""
+"""`gke-inference kernels`: tunes the block sizes of attention, and reports the results."""
 
 import datetime
 import json
-import subprocess
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from scripts.console import CommandError, console, step
-from scripts.words import check_one
+from scripts.kernel_programs import run_kernels
 from twin.host.paths import REPOSITORY
-from twin.host.python_environments import XLA, xla_environment
 
 _CACHE = REPOSITORY / "build" / "kernels" / "code-sizes.json"
 _PAGE = REPOSITORY / "docs" / "kernels.md"
 _BEGIN, _END = "<!-- kernels report: begin -->", "<!-- kernels report: end -->"
 
 
-def kernels(
-    action: Annotated[str, typer.Argument(help="tune or report.")],
-    chip: Annotated[str, typer.Option(help="Generation: v5e or v6e.")] = "v6e",
+class Chip(StrEnum):
+    """Generations of TPU that kernels are tuned for."""
+
+    V5E = "v5e"
+    V6E = "v6e"
+
+
+kernels = typer.Typer()
+
+
+@kernels.callback()
+def kernels_group() -> None:
+    """Tune the attention kernels with the TPU compiler, and report its results."""
+
+
+@kernels.command()
+def tune(
+    chip: Annotated[Chip, typer.Option(help="Generation of the TPU.")] = Chip.V6E,
     shape: Annotated[
-        list[str] | None, typer.Option(help="Tune this shape only; may be repeated.")
+        list[str] | None, typer.Option(help="Only this shape; repeat for more. Default: all.")
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Time the best ones on this machine's TPU.")
+        bool, typer.Option("--measure", help="Time the best choices on this machine's TPU.")
     ] = False,
 ) -> None:
-    """Choose block sizes of attention with the TPU compiler, or write what it says to the docs."""
-    check_one("ACTION", action, ("tune", "report"))
-    check_one("--chip", chip, ("v5e", "v6e"))
-    if action == "tune":
-        names = [word for name in shape or [] for word in ("--shape", name)]
-        flags = ["--measure"] if measure else []
-        with step(f"Tuning attention for {chip}"):
-            written = run_kernels(
-                "tune", "--chip", chip, "--cache", str(_CACHE), *names, *flags, on_tpu=measure
-            )
-        for one in json.loads(written):
-            console.print(f"  {one['name']:<24}{one['blocks']:<16}{one['estimate_ms']:.3f} ms")
-    else:
-        with step("Compiling every choice"):
-            found = [
-                json.loads(run_kernels("report", "--chip", one, "--cache", str(_CACHE)))
-                for one in ("v6e", "v5e")
-            ]
-        write_report(found)
-        console.print(f"wrote {_PAGE.relative_to(REPOSITORY)}")
+    """Choose the block sizes of attention with the TPU compiler."""
+    names = [word for name in shape or [] for word in ("--shape", name)]
+    flags = ["--measure"] if measure else []
+    with step(f"Tuning attention for {chip.value}"):
+        written = run_kernels(
+            "tune", "--chip", chip.value, "--cache", str(_CACHE), *names, *flags, on_tpu=measure
+        )
+    for one in json.loads(written):
+        console.print(f"  {one['name']:<24}{one['blocks']:<16}{one['estimate_ms']:.3f} ms")
 
 
-def run_kernels(*argv: str, given: str = "", on_tpu: bool = False) -> str:
-    """Run `python -m kernels` where JAX is, and return what it prints.
-
-    Args:
-        argv: its arguments.
-        given: its standard input.
-        on_tpu: let JAX look for this machine's TPU.
-
-    Raises:
-        CommandError: it fails; the message is what it said last.
-        twin.toolchain.ToolError: JAX is not installed.
-    """
-    environment = xla_environment()
-    if on_tpu:
-        del environment["JAX_PLATFORMS"]
-    answer = subprocess.run(
-        [XLA.python(), "-m", "kernels", *argv],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    if answer.returncode:
-        said = [line for line in answer.stderr.splitlines() if line.startswith("error: ")]
-        raise CommandError(said[-1].removeprefix("error: ") if said else answer.stderr[-3000:])
-    return answer.stdout
+@kernels.command()
+def report() -> None:
+    """Compile every choice again, and write the results to docs/kernels.md."""
+    with step("Compiling every choice"):
+        found = [
+            json.loads(run_kernels("report", "--chip", chip.value, "--cache", str(_CACHE)))
+            for chip in (Chip.V6E, Chip.V5E)
+        ]
+    write_report(found)
+    console.print(f"wrote {_PAGE.relative_to(REPOSITORY)}")
 
 
 def write_report(found: list[dict[str, Any]], page: Path = _PAGE) -> None:
-    """Put the tables of the report between the page's marks, with the date and the command."""
+    """Write the tables of the report between the markers of the page."""
     text = page.read_text(encoding="utf-8")
     head, _, rest = text.partition(_BEGIN)
     _, _, tail = rest.partition(_END)
     if not tail:
-        raise CommandError(f"{page}: must have the marks {_BEGIN} and {_END}")
+        raise CommandError(f"{page}: must have the markers {_BEGIN} and {_END}")
     page.write_text(f"{head}{_BEGIN}\n{tables(found)}{_END}{tail}", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""A scenario's traffic: sent through the gateway, counted, drawn with what came of it."""
+"""The traffic of a scenario: sent through the gateway, counted, and plotted with its effects."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ _LOOK_SECONDS = 1.0
 
 
 def trace_of(traffic: Traffic, model: str) -> Trace:
-    """Return the requests of a scenario, the same each time."""
+    """Return the requests of a scenario; they are the same each time."""
     return Trace.merge("scenario", _asks(traffic, model))
 
 
@@ -48,7 +48,7 @@ def _asks(traffic: Traffic, model: str) -> Iterator[Ask]:
 
 
 class Load(threading.Thread):
-    """Sends a scenario's traffic; `report` is there once all of it has ended."""
+    """Sends the traffic of a scenario; `report` is set once all of it has ended."""
 
     def __init__(self, traffic: Traffic, endpoint: str, model: str, events: Events) -> None:
         super().__init__(name="load", daemon=True)
@@ -59,7 +59,7 @@ class Load(threading.Thread):
         self.report: Report | None = None
 
     def run(self) -> None:
-        """Send each request when it is due, and note on the timeline when the rate changes."""
+        """Send each request when it is due, and record rate changes on the timeline."""
         threading.Thread(target=self._announce, name="load-stages", daemon=True).start()
         self.report = run(self._trace, self._endpoint)
 
@@ -69,14 +69,14 @@ class Load(threading.Thread):
             time.sleep(stage.seconds)
 
     def finish(self, look: Callable[[], str], say: Callable[[str], None]) -> Report:
-        """Wait for the last answer and return what became of every request.
+        """Wait for the last answer and return the outcome of every request.
 
         Args:
-            look: how the replicas are now, in a line.
-            say: takes a line with the time and how they are, whenever that changed.
+            look: Function that returns the state of the replicas in one line.
+            say: Function that takes a line with time and state, whenever the state changed.
 
         Raises:
-            CommandError: the client failed.
+            CommandError: The client failed.
         """
         begun, before = time.monotonic(), ""
         whole = sum(stage.seconds for stage in self._stages)
@@ -91,11 +91,11 @@ class Load(threading.Thread):
         return self.report
 
 
-def tell(report: Report, folder: Path) -> None:
-    """Print what became of the traffic and write it to `traffic.json`.
+def print_report(report: Report, folder: Path) -> None:
+    """Print the outcome of the traffic and write it to `traffic.json`.
 
     Raises:
-        CommandError: a request was lost: neither answered nor refused.
+        CommandError: A request was lost: neither answered nor refused.
     """
     summary = report.summary()
     console.print(
@@ -103,7 +103,7 @@ def tell(report: Report, folder: Path) -> None:
         f"{summary.lost} lost; first token p95 {summary.ttft_ms.p95:.0f} ms"
     )
     for pod, answers in sorted(report.replicas().items()):
-        console.print(f"  {answers:5d} by {pod or 'a replica that did not say its name'}")
+        console.print(f"  {answers:5d} by {pod or 'an unnamed replica'}")
     (folder / "traffic.json").write_text(json.dumps(summary.as_dict(), indent=1) + "\n")
     if report.lost:
         first = report.lost[0]
@@ -111,23 +111,23 @@ def tell(report: Report, folder: Path) -> None:
         raise CommandError(text.strip())
 
 
-def draw(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
-    """Draw what happened since `begun` as curves.
+def plot(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
+    """Plot what happened since `begun` as curves.
 
     Args:
-        paths: of the twin.
-        events: from its first on.
-        begun: seconds since 1970.
-        file: where to.
-        title: above the drawing.
+        paths: Paths of the twin.
+        events: All events of the twin.
+        begun: Start of the curves, in seconds since 1970.
+        file: SVG file to write.
+        title: Title of the plot.
 
     Raises:
-        CommandError: a Prometheus does not answer.
+        CommandError: A Prometheus does not answer.
     """
     try:
         found = panels(paths, events, begun, time.time())
     except promql.QueryError as error:
-        raise CommandError(f"the curves cannot be drawn: {error}") from error
+        raise CommandError(f"the curves cannot be plotted: {error}") from error
     marks = [
         (event["time"] - begun, str(event["message"]))
         for event in events
@@ -181,12 +181,12 @@ def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float
 
 
 def node_curves(events: Sequence[Event], begun: float, ended: float) -> tuple[Curve, ...]:
-    """Return how many nodes each rung has; those that stood before count from the start.
+    """Return the number of nodes of each rung; those that existed before count from the start.
 
     Args:
-        events: from the twin's first on.
-        begun: where the curves begin, seconds since 1970.
-        ended: where they end.
+        events: All events of the twin.
+        begun: Start of the curves, in seconds since 1970.
+        ended: End of the curves, in seconds since 1970.
     """
     lanes: dict[str, str] = {}
     points: dict[str, list[tuple[float, float]]] = {}

@@ -1,4 +1,4 @@
-"""`gke-inference logs`: the requests that the twin's gateways logged; no line has a prompt."""
+"""`gke-inference logs`: the access logs of the twin's gateways; no line has a prompt."""
 
 import json
 import re
@@ -19,13 +19,13 @@ Entry = dict[str, Any]
 
 
 def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
-    """Say whether a line of the access log passes the filters; an empty one lets all through.
+    """Return whether a line of the access log passes the filters; an empty filter passes all.
 
     Args:
-        entry: the line.
-        model: exact name.
-        status: a code such as `503`, or a class such as `5xx`.
-        trace: begin of a trace's id.
+        entry: Line of the log.
+        model: Exact name of a model.
+        status: Status code such as `503`, or class such as `5xx`.
+        trace: Prefix of a trace ID.
     """
     code = str(entry.get("code", ""))
     fits = code[:1] == status[:1] if status.endswith("xx") else code == status
@@ -39,7 +39,7 @@ def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
 
 
 def shown(entry: Entry) -> str:
-    """Return a line for people."""
+    """Return a line of the log as people read it."""
     parts = str(entry.get("traceparent") or "").split("-")
     trace = parts[1][:8] if len(parts) > 1 else "-"
     return (
@@ -50,7 +50,7 @@ def shown(entry: Entry) -> str:
 
 
 def entries(files: dict[Path, int]) -> Iterator[Entry]:
-    """Yield the lines of files from where each was left, and note how far they were read."""
+    """Yield the new lines of files, and record how far each file was read."""
     for file, at in files.items():
         if not file.exists():
             continue
@@ -65,17 +65,19 @@ def entries(files: dict[Path, int]) -> Iterator[Entry]:
 
 def logs(
     model: Annotated[str, typer.Option(help="Only requests for this model.")] = "",
-    status: Annotated[str, typer.Option(help="Only this code, such as 503 or 5xx.")] = "",
-    trace: Annotated[str, typer.Option(help="Only the trace whose id begins so.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Lines as they were written.")] = False,
+    status: Annotated[
+        str, typer.Option(help="Only this status code or class, such as 503 or 5xx.")
+    ] = "",
+    trace: Annotated[str, typer.Option(help="Only the trace with this ID prefix.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", help="Keep printing new requests.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the log lines as JSON.")] = False,
 ) -> None:
-    """Show the requests that went through the twin's gateways."""
+    """Show the requests that passed the gateways of the twin."""
     if status and not _STATUS.fullmatch(status):
-        raise CommandError(f"--status: must be a code such as 503 or 5xx, got {status!r}")
+        raise CommandError(f"--status: must be a status code such as 503 or 5xx, got {status!r}")
     paths = TwinPaths.default()
     if not clusters.folders(paths):
-        raise CommandError("the twin has no cluster, so no gateway: start it with make up")
+        raise CommandError("the twin has no cluster, so no gateway; start it with make up")
     files: dict[Path, int] = {}
     while True:
         for folder in clusters.folders(paths):

@@ -1,137 +1,77 @@
-"""Entry point of `gke-inference`."""
+"""Entry point of `gke-inference`: runs a command, prints its error, exits with its code."""
 
-import ast
 import errno
 import gc
-import importlib
 import os
 import sys
-from pathlib import Path
-from typing import Any
 
 import typer
 from typer.exceptions import TyperException
 
-from scripts.console import CommandError, Exit, errors
+from scripts.app import COMMANDS, app_for, list_app
+from scripts.console import CommandError, errors
+from scripts.exit_codes import ExitCode
 from twin.host.processes import ProcessError
 from twin.toolchain import ToolError
 from twin.wire.kube import KubeError
 
-GROUPS = {
-    "On the twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
-    "Before anything is paid for": (
-        "plan", "cost", "quota", "coldstart", "preflight", "replay", "images",
-    ),
-    "A stack, and a change of it": (
-        "preview", "verdict", "touched", "render", "check", "dashboards",
-    ),
-    "A project in the cloud": ("bootstrap",),
-    "The blueprint itself": ("tools", "bench", "kernels", "schema", "docs"),
-}  # fmt: skip
-"""Subcommands by what they are for, as the help lists them."""
-
-COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Subcommands: the module `scripts.NAME` has the function `NAME`."""
-
-_GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
-
-
-_OF_THE_MACHINE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
-"""What the user mends, and no traceback explains better: no right, no room, read-only."""
-
-
-def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
-    """Return the program with some of its subcommands; only their modules are imported."""
-    app = _empty_app()
-    for name in names:
-        module: Any = importlib.import_module(f"scripts.{name}")
-        app.command(name, rich_help_panel=_GROUP_OF[name])(getattr(module, name))
-    return app
-
-
-def list_app() -> typer.Typer:
-    """Return the program as its own help shows it; no module of a subcommand is imported."""
-    app = _empty_app()
-    for name in COMMANDS:
-        app.command(name, help=_docstring(name), rich_help_panel=_GROUP_OF[name])(lambda: None)
-    return app
-
-
-def _docstring(name: str) -> str | None:
-    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return next(ast.get_docstring(node) for node in functions if node.name == name)
-
-
-def _empty_app() -> typer.Typer:
-    app = typer.Typer(
-        name="gke-inference",
-        help="Operate the GKE inference blueprint: try it on the twin, check it, start a project.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-
-    @app.callback()
-    def _group() -> None:  # pyright: ignore[reportUnusedFunction]
-        """Keep `gke-inference NAME` the form of the call when one subcommand is loaded."""
-
-    return app
-
-
-def app_for(arguments: list[str]) -> typer.Typer:
-    """Return what a command line needs of the program.
-
-    Args:
-        arguments: after the program's name.
-    """
-    named = [each for each in arguments if each in COMMANDS]
-    if not named:
-        return list_app()  # nothing can run: it is help that is wanted, or a wrong name
-    return build_app((named[0],) if arguments[0] == named[0] else COMMANDS)
+_USER_FIXES = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
+"""Errors of the machine that the user fixes, and that no traceback explains better."""
 
 
 def main() -> None:
-    """Run a subcommand; an error is one message and exit code 2."""
+    """Run a command and exit with its exit code; an error is one line on standard error."""
     try:
         code = _run(sys.argv[1:])
-    except (CommandError, KubeError, ProcessError, ToolError) as error:
-        errors.print(f"error: {error}", markup=False, style="red")
-        code = Exit.ERROR
+    except CommandError as error:
+        code = _report(str(error), error.code)
+    except (KubeError, ProcessError, ToolError) as error:
+        code = _report(str(error))
     except OSError as error:
-        if error.errno not in _OF_THE_MACHINE:
+        if error.errno not in _USER_FIXES:
             raise
-        where = error.filename or "the output"
-        errors.print(f"error: {where}: {error.strerror}", markup=False, style="red")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to be written would fail again
-        code = Exit.ERROR
+        code = _report(f"{error.filename or 'standard output'}: {error.strerror}")
+        _discard_output()
     except (KeyboardInterrupt, typer.Abort):
-        code = Exit.INTERRUPTED
-    if code == Exit.INTERRUPTED:
-        errors.print("interrupted: run the same command again to go on")
+        code = ExitCode.INTERRUPTED
+    except SystemExit:  # only where the reader of a pipe has ended: no command exits by itself
+        code = ExitCode.BROKEN_PIPE
+        _discard_output()
+    if code == ExitCode.INTERRUPTED:
+        errors.print("interrupted: run the same command again to continue")
     sys.exit(code)
 
 
+def _report(message: str, code: ExitCode = ExitCode.ERROR) -> ExitCode:
+    errors.print(f"error: {message}", markup=False, style="red")
+    return code
+
+
+def _discard_output() -> None:
+    """Send what is still to be written nowhere: it would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def _run(arguments: list[str]) -> int:
-    """Return what a command line ends with.
+    """Return the exit code of a command line.
 
     Raises:
-        CommandError: it is wrong, or the subcommand cannot go on.
+        CommandError: The command line is invalid, or the command cannot continue.
     """
     asked = arguments[0] if arguments else ""
     if not asked:
-        list_app()(["--help"], standalone_mode=False)
-        return Exit.ERROR
+        list_app()(["--help"], prog_name="gke-inference", standalone_mode=False)
+        return ExitCode.ERROR
     if asked not in COMMANDS and not asked.startswith("-"):
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(f"COMMAND: {one_of(asked, COMMANDS)}")
-    gc.disable()  # what is loaded stays: looking through it would find nothing, and takes a tenth
+    gc.disable()  # what is loaded stays: a collection would find nothing and take a tenth
     app = app_for(arguments)
     gc.freeze()
     gc.enable()
     try:
-        return app(standalone_mode=False) or Exit.DONE
+        return app(arguments, prog_name="gke-inference", standalone_mode=False) or ExitCode.OK
     except TyperException as error:
         from scripts.usage import usage_line  # noqa: PLC0415 - only for what is wrong
 

@@ -1,4 +1,4 @@
-"""How wrong estimates are: on published points that were left out, or on those of a file."""
+"""Errors of the estimates: on held-out published measurements, or on those of a file."""
 
 import csv
 from pathlib import Path
@@ -21,33 +21,41 @@ def _points(file: Path) -> list[Point]:
         with file.open(newline="", encoding="utf-8") as stream:
             found = points_of(list(csv.DictReader(stream)))
     except OSError as error:
-        raise CommandError(f"--against: {file} cannot be read: {unread(error)}") from None
+        raise CommandError(
+            f"--against: must be a readable file, got {str(file)!r}: {unread(error)}"
+        ) from None
     except ValueError as error:
-        raise CommandError(f"{file}: must be a table of points: {error}") from None
+        raise CommandError(
+            f"--against: must be a CSV table of measurements, got {str(file)!r}: {error}"
+        ) from None
     except KeyError as error:
-        raise CommandError(f"{file}: must have a column {error.args[0]}") from None
+        raise CommandError(
+            f"--against: must have a column {error.args[0]}, got none in {str(file)!r}"
+        ) from None
     if not found:
-        raise CommandError(f"{file}: must have rows with lengths and a known model, got none")
+        raise CommandError(
+            f"--against: must have rows with lengths and a known model, got none in {str(file)!r}"
+        )
     return found
 
 
 def print_errors(file: Path | None) -> None:
-    """Print how wrong estimates are, on points that were left out or on those of a file.
+    """Print the errors of the estimates, on held-out measurements or on those of a file.
 
     Raises:
-        CommandError: the file is no table of points.
+        CommandError: The file is not a table of measurements.
     """
     if file is not None:
         _print_group(str(file), of_new(_points(file)))
         return
     for by in LEFT_OUT:
-        _print_group(f"left out by {by}", left_out(by))
-    console.print("\nBy family, each point left out:")
+        _print_group(f"held out by {by}", left_out(by))
+    console.print("\nBy family, each measurement held out:")
     for group in families():
         _print_group(group.name, group)
     choices = contests("model")
     first, found = (sum(getattr(one, name) for one in choices) for name in ("is_first", "is_found"))
     console.print(
-        f"\nHardware chosen without having seen the model: best first {first} of {len(choices)}, "
-        f"among the first two {found} of {len(choices)}"
+        f"\nHardware ranked without measurements of the model: best one first in {first} of "
+        f"{len(choices)}, among the first two in {found} of {len(choices)}"
     )

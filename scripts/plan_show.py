@@ -1,4 +1,4 @@
-"""What a plan looks like: tables, and JSON."""
+"""A plan as a table and as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
 
 
 def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
-    """Return a plan as JSON, with the choices that are shown."""
+    """Return a plan as JSON, with the choices shown."""
     facts = {
         "choices": [_choice_as_json(number, one) for number, one in enumerate(shown, 1)],
         "considered": len(answer.choices),
@@ -100,21 +100,23 @@ def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
 
 
 def print_plan(answer: Plan, shown: list[Choice]) -> None:
-    """Print the choices that are shown, and what to know of the best."""
+    """Print the choices, and details of the best one."""
     asked = answer.question
     console.print(
         f"{asked.model.name}: {asked.rate:g} requests/s, {asked.given} tokens in"
-        f" ({asked.prefix_share:.0%} shared), {asked.made} out; first token in "
-        f"{asked.ttft_p95_ms:g} ms, then {asked.tpot_p95_ms:g} ms a token, 95th percentiles"
+        f" ({asked.prefix_share:.0%} shared), {asked.made} out; p95 of the first token "
+        f"{asked.ttft_p95_ms:g} ms, of each further token {asked.tpot_p95_ms:g} ms"
     )
     print_table(_table(shown))
-    console.print("Ranges hold four of five such estimates (gke-inference plan --errors).")
+    console.print(
+        "Ranges are 80 % intervals (gke-inference plan --errors shows how often they hold)."
+    )
     _print_best(answer, shown[0])
     for refused in answer.refused[:5]:
         form = refused.form
-        console.print(f"[dim]not {form.label} at {form.bits} bit: {refused.reason}[/dim]")
+        console.print(f"[dim]not {form.label} at {form.bits} bits: {refused.reason}[/dim]")
     if len(answer.refused) > 5:
-        console.print(f"[dim]and {len(answer.refused) - 5} more forms do not hold it[/dim]")
+        console.print(f"[dim]and {len(answer.refused) - 5} more do not fit[/dim]")
     for one in elsewhere(answer):
         console.print(f"Consider {one.name}: {one.reason} [dim]({one.source})[/dim]")
 
@@ -128,20 +130,20 @@ def _print_best(answer: Plan, best: Choice) -> None:
     console.print(f"1: rungs in {best.region}, $/h: {', then '.join(rungs)}")
     spare = spare_replicas(best.replicas, best.start)
     console.print(
-        f"1: ask {best.start.lead_seconds:.0f} s ahead; {spare} spare replica(s) meet traffic that "
-        "doubles in ten minutes"
+        f"1: scale {best.start.lead_seconds:.0f} s ahead; {spare} spare replica(s) cover "
+        "traffic that doubles in ten minutes"
     )
 
 
-def pictures_as_json(choices: Sequence[PictureChoice]) -> str:
-    """Return what pictures cost on each accelerator as JSON."""
+def images_as_json(choices: Sequence[PictureChoice]) -> str:
+    """Return the cost of images on each accelerator as JSON."""
     return json.dumps([asdict(one) for one in choices], indent=1)
 
 
-def print_pictures(
+def print_images(
     model: Architecture, rate: float, steps: int, choices: Sequence[PictureChoice]
 ) -> None:
-    """Print what pictures cost on each accelerator."""
+    """Print the cost of images on each accelerator."""
     table = Listing(
         "ACCELERATOR", figure("S/IMAGE"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
         figure("$/H"), figure("$/1000 IMAGES"),

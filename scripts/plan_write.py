@@ -1,4 +1,4 @@
-"""Puts a choice of a plan into a stack file."""
+"""Writes a choice of a plan to a stack file."""
 
 from collections.abc import Sequence
 
@@ -11,31 +11,32 @@ from scripts.console import CommandError, console
 def write_choice(
     stack: str, name: str | None, question: Question, one: Choice, choices: Sequence[Choice]
 ) -> None:
-    """Put a choice into a stack, as a capacity of its own with the model on it.
+    """Write a choice to a stack, as a new capacity and a model on it.
 
     Args:
-        stack: name of the stack, whose file is written.
-        name: of the model in the stack; None: the model's own.
-        question: that the choice answers.
-        one: the choice.
-        choices: all of them, for the other rungs of the capacity.
+        stack: Name of the stack.
+        name: Name of the model in the stack; None: the model's own.
+        question: Question that the choice answers.
+        one: Choice to write.
+        choices: All choices, for the other rungs of the capacity.
 
     Raises:
-        CommandError: the stack could not be used with it; its file is left as it was.
+        CommandError: The stack would be invalid; its file is unchanged.
     """
     form = one.candidate.form
     if one.provisioning == "reservation":
-        raise CommandError("--write: must be bought without a reservation, whose name is not known")
+        raise CommandError("--pick: must be a choice without a reservation, whose name is unknown")
     if form.bits < 8 < question.model.bits:
         raise CommandError(
-            f"--write: must be of 8 bits or more, as weights of {form.bits} are another checkpoint"
+            f"--pick: must be a choice of at least 8 bits, got {form.bits}: that is another"
+            " checkpoint"
         )
     model = name or question.model.name
     try:
         file = write_model(stack, model, _placement(question, one, choices))
     except StackError as error:
-        raise CommandError(f"{stack} is left as it was: {error}") from None
-    console.print(f"{file}: model {model} on capacity {model}-plan written")
+        raise CommandError(f"--write: {stack} is unchanged: {error}") from None
+    console.print(f"wrote model {model} on capacity {model}-plan to {file}")
 
 
 def _placement(question: Question, one: Choice, choices: Sequence[Choice]) -> Placement:

@@ -1,18 +1,19 @@
-"""`gke-inference preflight`: would each model start on each rung, as far as a desk can tell."""
+"""`gke-inference preflight`: whether each model can start on each rung."""
 
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.text import Text
 
-from scripts.console import Exit, console, step
-from scripts.kernels import run_kernels
+from scripts.console import console, step
+from scripts.exit_codes import ExitCode
+from scripts.kernel_programs import run_kernels
+from scripts.options import JsonOption, StackOption, stack_of
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
-from scripts.words import stack_of
 from twin.host.paths import REPOSITORY
 from twin.host.python_environments import XLA
 
@@ -21,21 +22,24 @@ _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 
 
 def preflight(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+    stack: StackOption,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check that every model fits on every rung: memory, attention kernel, block table."""
+    """Check that every model starts on every rung: memory, attention kernel, block table.
+
+    Exits 1 if one does not.
+    """
     found = list(lines(stack_of(stack)))
     if as_json:
         checked = compiled(found)
         print(json.dumps([_plain(one) for one in checked], indent=1))
     else:
-        with step(f"Checking {len(found)} rungs of models of {stack}"):
+        with step(f"Checking {len(found)} rungs of {stack}"):
             checked = compiled(found)
         _show(checked)
     bad = failures(checked)
     if bad:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
 def failures(checked: list[Line]) -> list[Line]:
@@ -44,11 +48,11 @@ def failures(checked: list[Line]) -> list[Line]:
 
 
 def compiled(found: list[Line], cache: Path = _CACHE) -> list[Line]:
-    """Return the lines with the compiler's answers, or with the command that gets a compiler.
+    """Return the lines with the compiler's results, or with the command that installs a compiler.
 
     Args:
-        found: of `lines`.
-        cache: where answers are kept; the key is the releases and everything that was asked.
+        found: Lines to compile.
+        cache: File with earlier results; the key is the releases and everything that is compiled.
     """
     asked = [one.call for one in found if one.call is not None]
     if not asked:
@@ -97,7 +101,8 @@ def _show(checked: list[Line]) -> None:
     print_table(table)
     bad = failures(checked)
     unchecked = sum(None in (one.memory.ok, one.kernel.ok) for one in checked)
-    verdict = (
-        f"{len(bad)} of {len(checked)} would not start" if bad else "Nothing speaks against it"
+    console.print(
+        f"{len(bad)} of {len(checked)} rungs fail a check." if bad else "All checks passed."
     )
-    console.print(f"{verdict}; {unchecked} have something that could not be checked here.")
+    if unchecked:
+        console.print(f"{unchecked} rungs have checks that could not run on this machine.")

@@ -1,5 +1,6 @@
-"""`gke-inference preview`: what an `up` would do, with the policies, on the twin."""
+"""`gke-inference preview`: what an `up` would change, with the policies, on the twin."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from scripts.console import CommandError
+from scripts.console import CheckFailedError, CommandError
+from scripts.data_loss import EVENTS, event_log, refuse_losses
 from scripts.engine import Engine, OfficialOption, check_file, official_to_preview
-from scripts.guard import EVENTS, event_log, refuse_losses
-from scripts.outputs import check_output, write_output
+from scripts.options import StackOption
+from scripts.output_files import check_output, write_output
 from twin.host.paths import TwinPaths
 
 _CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
@@ -23,9 +25,9 @@ def markdown(stack: str, output: str, succeeded: bool) -> str:
     """Return the comment for a pull request: the counts, and the preview folded away.
 
     Args:
-        stack: that was previewed.
-        output: what `pulumi preview` printed, without colours.
-        succeeded: whether it ended with success.
+        stack: Name of the stack.
+        output: Output of `pulumi preview`, without colors.
+        succeeded: Whether the preview succeeded.
     """
     lines = output.rstrip().splitlines()
     counts = [line.strip() for line in lines if _CHANGE.match(line)]
@@ -42,14 +44,17 @@ def markdown(stack: str, output: str, succeeded: bool) -> str:
 
 
 def preview(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
-    diff: Annotated[bool, typer.Option("--diff", help="Show every property that changes.")] = False,
+    stack: StackOption,
+    diff: Annotated[bool, typer.Option("--diff", help="Show every changed property.")] = False,
     comment: Annotated[
-        Path | None, typer.Option(help="Also append a Markdown comment to this file.")
+        Path | None, typer.Option(help="Append a pull request comment to this file.")
     ] = None,
     official: OfficialOption = False,
 ) -> None:
-    """Preview a stack with the policy pack; changes nothing, fails where data would be lost."""
+    """Preview a stack with the policy pack; changes nothing.
+
+    Exits 1 if the update breaks a mandatory policy, or deletes or replaces a protected resource.
+    """
     check_file(stack)
     check_output("--comment", comment)
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
@@ -68,14 +73,26 @@ def preview(
         if comment is not None:
             write_output("--comment", comment, lambda file: _comment(file, stack, answer, events))
         if answer.returncode:
+            if breaks_policy(events):
+                raise CheckFailedError(f"{stack}: breaks a mandatory policy; see above")
             raise CommandError(f"the preview of {stack} failed; see above")
         refuse_losses(stack, events)
+
+
+def breaks_policy(events: Path) -> bool:
+    """Return whether the engine's event log has a violation of a mandatory policy."""
+    if not events.exists():
+        return False
+    read = (json.loads(line) for line in events.read_text("utf-8").splitlines() if line.strip())
+    return any(
+        event.get("policyEvent", {}).get("enforcementLevel") == "mandatory" for event in read
+    )
 
 
 def _comment(
     file: Path, stack: str, answer: subprocess.CompletedProcess[str], events: Path
 ) -> None:
-    """Append the comment; what would be lost fails it, as a policy does."""
+    """Append the comment; a loss fails the preview, as a policy does."""
     output, succeeded = answer.stdout + answer.stderr, answer.returncode == 0
     if succeeded:
         try:

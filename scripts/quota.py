@@ -1,9 +1,7 @@
-"""`gke-inference quota`: what a stack can ask of Google's quotas, and the requests for more."""
+"""`gke-inference quota`: quotas that a stack needs, and the requests to increase them."""
 
 import json
 import os
-import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,56 +12,39 @@ from infra.quota.check import Limit, Standing, State, request, standings
 from infra.quota.needs import Need, needs
 from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
-from scripts.console import CommandError, Exit, console
-from scripts.quota_limits import CloudLimits, TwinLimits
-from scripts.scenario_files import scenario_file
+from scripts.console import CommandError, console
+from scripts.exit_codes import ExitCode
+from scripts.options import JsonOption, StackOption, check_email, stack_of
+from scripts.quota_limits import CloudLimits, twin_limits
 from scripts.tables import Column, Listing, figure, print_table, prose
-from scripts.words import check_email, stack_of
-from twin.host.paths import TwinPaths
-from twin.world import scenario as scenarios
 
 _WELL_KNOWN = "application_default_credentials.json"
 _STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow"}
 
-Limits = Callable[[Need], Limit | None]
-
 
 class Against(StrEnum):
-    """Whose limits a stack is put to."""
+    """Whose limits a stack is checked against."""
 
     CLOUD = "cloud"
     TWIN = "twin"
 
 
 def has_credentials() -> bool:
-    """Say whether this machine has application default credentials; nothing is asked for them.
+    """Return whether this machine has application default credentials; sends no request.
 
     Raises:
-        CommandError: the environment names a file that is not there.
+        CommandError: The environment names a file that does not exist.
     """
     if named := os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
         if not Path(named).is_file():
             raise CommandError(
                 f"GOOGLE_APPLICATION_CREDENTIALS: must be a file, got {named!r}; --against twin"
-                " asks no project"
+                " needs no credentials"
             )
         return True
     folder = os.environ.get("CLOUDSDK_CONFIG")
     home = Path(folder) if folder else Path.home() / ".config" / "gcloud"
     return (home / _WELL_KNOWN).is_file()
-
-
-def twin_limits(scenario: str = "") -> TwinLimits:
-    """Return the limits of this checkout's twin, or those that a scenario begins with.
-
-    Raises:
-        CommandError: there is no such scenario, or a file of the world is wrong.
-    """
-    try:
-        world = scenarios.load(scenario_file(scenario)).start if scenario else None
-        return TwinLimits.of(TwinPaths.default(), world)
-    except ValueError as error:
-        raise CommandError(str(error)) from None
 
 
 def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Standing], list[str]]:
@@ -79,51 +60,18 @@ def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Stan
     return standings(needs(platform), limits, beside_others=beside_others), limits.notes
 
 
-def refuse_shortage(stack: str, scenario: str = "") -> None:
-    """Refuse a stack that asks for more than the twin's quotas allow.
-
-    Raises:
-        CommandError: what is short, and how to go on.
-    """
-    limits = twin_limits(scenario)
-    asked = needs(stack_of(stack))
-    short = [each for each in standings(asked, limits) if each.short_by]
-    if not short:
-        return
-    lines = "\n".join(f"  {_line(each)}" for each in short)
-    option = f" --scenario {scenario}" if scenario else ""
-    raise CommandError(
-        f"{stack}: asks for more than the twin's quotas allow:\n{lines}\n"
-        f"`gke-inference quota --stack {stack}{option}` has the requests to make; --over-quota"
-        " (OVER_QUOTA=1 of make) goes on, and machines beyond a quota are refused one by one, as"
-        " Google does"
-    )
-
-
-def _line(standing: Standing) -> str:
-    need = standing.need
-    where = need.region or "all regions"
-    limit = None if standing.limit is None else standing.limit.value
-    return (
-        f"{need.metric.label} in {where}: asks for {need.amount}, limit {limit},"
-        f" short by {standing.short_by}"
-    )
-
-
 def notes_on(found: list[Standing]) -> list[str]:
-    """Return what a reader of these numbers should know."""
+    """Return notes on the numbers."""
     said: list[str] = []
     if any(each.state is State.SHORT and "flex-start" in each.need.provisioning for each in found):
-        said.append(
-            "flex-start takes standard quota in a project that has no preemptible quota at all"
-        )
+        said.append("flex-start uses standard quota in a project without any preemptible quota")
     if any(each.state is State.TIGHT for each in found):
         said.append(
-            "tight: enough only if what is in use is this stack's own; --beside-others adds it up"
+            "tight: sufficient only if the usage is this stack's own; --beside-others adds it up"
         )
     if any(each.state is State.UNKNOWN for each in found):
-        said.append("?: the project does not say; look it up in the console")
-    said.append("a quota permits machines, it does not provide them")
+        said.append("?: the project does not report this limit; look it up in the console")
+    said.append("a quota permits machines; it does not guarantee capacity")
     return said
 
 
@@ -149,8 +97,8 @@ def _limit(limit: Limit | None) -> str:
 
 def _table(found: list[Standing], explain: bool) -> Listing:
     table = Listing(
-        "REGION", Column("QUOTA", spare=1), prose("FOR"), Column("ZONES", spare=2), figure("ASKS"),
-        figure("LIMIT"), figure("IN USE", spare=2), figure("SHORT BY"), "",
+        "REGION", Column("QUOTA", spare=1), prose("FOR"), Column("ZONES", spare=2), figure("NEEDS"),
+        figure("LIMIT"), figure("IN USE", spare=2), figure("MISSING"), "",
     )  # fmt: skip
     for each in found:
         need, limit = each.need, each.limit
@@ -171,14 +119,14 @@ def _table(found: list[Standing], explain: bool) -> Listing:
 
 
 def _parts(need: Need) -> list[str]:
-    """Return who asks for how much, a line each."""
+    """Return who needs how much, one line each."""
     parts = [f"{_amount(part.amount)} {part.who}" for part in need.parts]
     stops = [] if need.most is None else [f"auto-provisioning stops at {_amount(need.most)}"]
     return [*parts, *stops]
 
 
 def as_json(found: list[Standing], project: str, email: str | None) -> list[dict[str, Any]]:
-    """Return the needs with their limits, and the request for each that is short."""
+    """Return the needs with their limits, and the request for each insufficient quota."""
     listed: list[dict[str, Any]] = []
     for each in found:
         need, limit = each.need, each.limit
@@ -210,29 +158,31 @@ def as_json(found: list[Standing], project: str, email: str | None) -> list[dict
 
 
 def quota(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")],
+    stack: StackOption,
     against: Annotated[
         Against | None,
         typer.Option(
-            help="Whose limits. Default: the project's where there are application default"
-            " credentials, else the twin's."
+            help="Limits to check against. Default: the project's if application default"
+            " credentials exist, otherwise the twin's."
         ),
     ] = None,
     scenario: Annotated[
         str,
-        typer.Option(help="Limits that a scenario of the twin begins with, such as quota-short."),
+        typer.Option(help="Use the limits of a scenario of the twin, such as quota-short."),
     ] = "",
     beside_others: Annotated[
         bool,
-        typer.Option("--beside-others", help="What is in use belongs to others: both must fit."),
+        typer.Option("--beside-others", help="Add the current usage, which belongs to others."),
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Who asks for how much.")] = False,
-    email: Annotated[str | None, typer.Option(help="Contact that the requests name.")] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show who needs how much.")] = False,
+    email: Annotated[str | None, typer.Option(help="Contact address in the requests.")] = None,
+    json_output: JsonOption = False,
 ) -> None:
-    """Put a stack to quotas before anything is created; exit code 1 where one is short."""
+    """Check a stack against quota limits before deploying. Exits 1 if a quota is insufficient."""
     if scenario and against is Against.CLOUD:
-        raise CommandError("--scenario: must be left out with --against cloud, it is the twin's")
+        raise CommandError(
+            "--scenario: must be omitted with --against cloud: scenarios are the twin's"
+        )
     check_email("--email", email)
     platform = stack_of(stack)
     if against is None:
@@ -255,7 +205,7 @@ def quota(
     else:
         _print(found, platform.project, against, notes, explain, email)
     if any(each.short_by for each in found):
-        sys.exit(Exit.NO)
+        raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
 def _print(
@@ -270,7 +220,7 @@ def _print(
     short = [each for each in found if each.short_by]
     console.print(_summary(found, project, against))
     if short:
-        console.print("Ask for:")
+        console.print("Request an increase:")
     for each in short:
         console.print(request(each, project, email).command, markup=False, soft_wrap=True)
     for note in notes:
@@ -281,10 +231,10 @@ def _summary(found: list[Standing], project: str, against: Against) -> str:
     free = sum(each.state is State.UNLIMITED for each in found)
     if against is Against.TWIN and free == len(found):
         return (
-            f"{len(found)} quotas, none compared: this twin has no limits. --against cloud takes"
+            f"{len(found)} quotas, none checked: this twin has no limits. --against cloud checks"
             " those of the project, after `gcloud auth application-default login`"
         )
     whose = f"project {project}" if against is Against.CLOUD else "the twin"
     without = f", {free} without a limit" if free else ""
     short = sum(bool(each.short_by) for each in found)
-    return f"{len(found)} quotas against the limits of {whose}: {short} short{without}"
+    return f"{len(found)} quotas against the limits of {whose}: {short} insufficient{without}"

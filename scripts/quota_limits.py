@@ -1,7 +1,7 @@
 """Limits of quotas: those of the twin's world, or of a real project.
 
-Cloud Quotas has every limit, by family, too, and no usage; Compute Engine has usage, and limits of
-what has no family. Both are asked; without the first, limits by family are not known.
+Cloud Quotas has every limit, also by family, and no usage; Compute Engine has usage, and the limits
+without a family. Both are read; without Cloud Quotas, limits by family are not known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,10 @@ from gke_inference.catalogue.quotas import quotas_service
 from infra.quota.check import Limit
 from infra.quota.needs import Need
 from scripts.bootstrap_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
+from scripts.console import CommandError
+from scripts.scenario_files import scenario_file
 from twin.host.paths import TwinPaths
+from twin.world import scenario as scenarios
 from twin.world.capacity import Holding, World
 from twin.world.capacity_ledger import Ledger
 
@@ -61,6 +64,19 @@ class TwinLimits:
         return Limit(line.most, used)
 
 
+def twin_limits(scenario: str = "") -> TwinLimits:
+    """Return the limits of this checkout's twin, or those of a scenario.
+
+    Raises:
+        CommandError: The scenario does not exist, or a file of the twin's world is invalid.
+    """
+    try:
+        world = scenarios.load(scenario_file(scenario)).start if scenario else None
+        return TwinLimits.of(TwinPaths.default(), world)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
 class CloudLimits:
     """Limits of a Google Cloud project."""
 
@@ -76,7 +92,7 @@ class CloudLimits:
             self._infos = {str(info.get("quotaId")): info for info in _infos(cloud)}
         except ServiceDisabled as error:
             self.notes.append(
-                f"{error}: limits by family of machines or chips are not known; gcloud services"
+                f"{error}: limits by family of machines or chips are unknown; run gcloud services"
                 f" enable cloudquotas.googleapis.com --project={cloud.project}"
             )
         start = f"compute.googleapis.com/compute/v1/projects/{cloud.project}"
@@ -87,7 +103,7 @@ class CloudLimits:
             try:
                 found = cloud.get(f"{start}/regions/{region}")
             except NotFound:
-                raise CloudError(f"region {region}: the project does not have it") from None
+                raise CloudError(f"region {region}: is not available to the project") from None
             self._listed.update(_listed(region, found.get("quotas", [])))
 
     def __call__(self, need: Need) -> Limit | None:
@@ -145,7 +161,7 @@ def limit_in(info: Json, wanted: Mapping[str, str]) -> int | None:
 
 
 def _covers(has: Mapping[str, str], places: list[str], wanted: Mapping[str, str]) -> bool:
-    """Say whether an entry is about a region and the other dimensions wanted."""
+    """Return whether an entry is about a region and the other dimensions wanted."""
     region = wanted.get("region")
     if "region" not in has and places and region is not None and region not in places:
         return False

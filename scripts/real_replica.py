@@ -1,4 +1,4 @@
-"""The replica of a model that `up --real-engine` promises, once the model has settled."""
+"""The replica with the real engine that `up --real-engine` asks for."""
 
 from infra.plan.names import NAMESPACE, object_name
 from scripts.console import CommandError
@@ -11,32 +11,30 @@ from twin.wire.kube import Kube
 
 
 def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:
-    """See to it that a replica of a model is real and ready; return the name of its pod.
+    """Ensure that a ready replica of a model runs the real engine, and return its pod's name.
 
-    The replica that started first has the place. Where that one only stood in until another was
-    ready, the place is free again and everything that runs is simulated: one of those is then
-    ended, and the replica that comes instead of it is real.
+    The replica that started first runs the real engine. If that replica is gone since another
+    replaced it, all that run are simulated: one of them is deleted, and its replacement is real.
 
     Args:
-        paths: of the twin.
-        model: name in the stack.
-        timeout: how long the real engine may take to start, in seconds.
+        paths: Paths of the twin.
+        model: Name in the stack.
+        timeout: Maximum start time of the real engine, in seconds.
 
     Raises:
-        CommandError: no replica of the model is ready, or the real one is not in time.
-        KubeError: a cluster does not answer.
+        CommandError: No replica of the model is ready, or the real one is not ready in time.
+        KubeError: A cluster does not answer.
     """
     if replica(paths) is None:
         ready = _ready(paths, model)
         if not ready:
-            raise CommandError(f"no replica of {model} is ready: none can become the real one")
+            raise CommandError(f"no replica of {model} is ready, so none can run the real engine")
         _end(paths, ready[0])
         settled(paths, timeout, quiet=3.0)
     name = replica(paths)
     if name is None or name not in [one.pod for one in _ready(paths, model)]:
         raise CommandError(
-            f"the real replica of {model} is not ready after {timeout:.0f} s; "
-            f"`gke-inference logs {model}` says how far it is"
+            f"the replica of {model} with the real engine is not ready after {timeout:.0f} s"
         )
     return name
 

@@ -1,4 +1,4 @@
-"""`gke-inference replay`: what a fleet would make of a trace, computed without a cluster."""
+"""`gke-inference replay`: simulates replicas on a trace, without a cluster."""
 
 import contextlib
 import errno
@@ -14,8 +14,8 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from infra.stack.problems import suggest, unread
 from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.console import CommandError, console
+from scripts.options import JsonOption, check_one, check_positive
 from scripts.tables import Listing, figure, print_table
-from scripts.words import check_one, check_positive
 from simulator.engine.replay import (
     Cluster,
     TraceRequest,
@@ -44,32 +44,48 @@ _SECONDS = 30.0
 
 def replay(
     trace: Annotated[
-        str, typer.Argument(help="Workload of the laboratory, or file of JSON lines.")
+        str, typer.Argument(help="Workload of the routing laboratory, or a file of JSON lines.")
     ],
-    model: Annotated[str, typer.Option(help="As the engine gets it.")],
-    accelerator: Annotated[str, typer.Option(help="Word of the stack, such as nvidia-l4.")],
-    chips: Annotated[int, typer.Option(min=1, help="Of a replica.")] = 1,
-    replicas: Annotated[list[int] | None, typer.Option(min=1, help="Several: compared.")] = None,
+    model: Annotated[str, typer.Option(help="Model ID, as the engine gets it.")],
+    accelerator: Annotated[str, typer.Option(help="Accelerator, such as nvidia-l4.")],
+    chips: Annotated[int, typer.Option(min=1, help="Chips per replica.")] = 1,
+    replicas: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Number of replicas; repeat to compare several. Default: 1."),
+    ] = None,
     rate: Annotated[
-        list[float] | None, typer.Option(help="Requests a second of a workload.")
+        list[float] | None,
+        typer.Option(help="Requests per second of a workload; repeat to compare several."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=1, help="Of a workload.")] = _SECONDS,
-    seed: Annotated[int, typer.Option(help="Of a workload, and of ties.")] = 1,
-    routing: Annotated[str, typer.Option(help="picker, or one without.")] = _PICKER,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Duration of a workload, in seconds.")
+    ] = _SECONDS,
+    seed: Annotated[int, typer.Option(help="Seed of the workload and of ties in routing.")] = 1,
+    routing: Annotated[
+        str,
+        typer.Option(
+            help="Routing policy: picker, least-request, prefix-affine, random, round-robin."
+        ),
+    ] = _PICKER,
     flag: Annotated[
-        list[str] | None, typer.Option(help="Of the engine, such as --flag=--max-model-len=8192.")
+        list[str] | None,
+        typer.Option(help="Engine flag, such as --flag=--max-model-len=8192; repeat for more."),
     ] = None,
-    ttft_ms: Annotated[float, typer.Option(help="SLO of the first token.")] = 2000.0,
-    tpot_ms: Annotated[float, typer.Option(help="SLO of each further one.")] = 100.0,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+    ttft_ms: Annotated[
+        float, typer.Option(help="SLO for the time to first token, in milliseconds.")
+    ] = 2000.0,
+    tpot_ms: Annotated[
+        float, typer.Option(help="SLO for the time per output token, in milliseconds.")
+    ] = 100.0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Compute what replicas make of a trace, faster than the clock: how many does it take?"""
+    """Simulate replicas on a trace, faster than real time, to find out how many you need."""
     check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))
     check_one("--accelerator", accelerator, accelerator_names())
     if chips & (chips - 1):
-        raise CommandError(f"--chips: must be as many as a machine has: 1, 2, 4 …, got {chips}")
+        raise CommandError(f"--chips: must be a power of 2, got {chips}")
     if not model:
-        raise CommandError("--model: must be a name, got ''")
+        raise CommandError("--model: must be a model ID, got ''")
     for each in rate or ():
         check_positive("--rate", each)
     check_positive("--ttft-ms", ttft_ms)
@@ -95,10 +111,10 @@ def replay(
 def _requests(
     trace: str, rates: list[float] | None, seconds: float, seed: int
 ) -> list[tuple[float, list[TraceRequest]]]:
-    """Return requests by the rate that they are offered at.
+    """Return pairs of a rate and its requests.
 
     Raises:
-        CommandError: there is no such workload or file, or it is not a trace.
+        CommandError: There is no such workload or file, or the file is not a trace.
     """
     workload = workloads().get(trace)
     if workload is not None:
@@ -109,12 +125,16 @@ def _requests(
             raise CommandError(str(error)) from error
         return [(r, requests_of(one, MODEL)) for r, one in zip(wanted, made, strict=True)]
     if rates:
-        raise CommandError("--rate goes with a workload: a file says itself when requests come")
+        raise CommandError(
+            "--rate: must be omitted for a file, which has the times of its requests"
+        )
     try:
         found = read_trace(Path(trace).read_text())
     except OSError as error:
         if "/" in trace or (trace and error.errno != errno.ENOENT):
-            raise CommandError(f"TRACE: {trace} cannot be read: {unread(error)}") from None
+            raise CommandError(
+                f"TRACE: must be a readable file, got {trace!r}: {unread(error)}"
+            ) from None
         names = ", ".join(workloads())
         hint = suggest(trace, workloads())
         raise CommandError(
@@ -127,7 +147,7 @@ def _requests(
 
 
 def _adapter_flags(trace: str, given: list[str]) -> list[str]:
-    """Return what the workload's own engines have for adapters, unless told otherwise."""
+    """Return the adapter flags of the workload's own engines, unless the user gives them."""
     if not workloads()[trace].facts.has_adapters or "--enable-lora" in given:
         return []
     flags = workloads()[trace].replicas[0].flags
@@ -142,16 +162,17 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
     environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
     spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
     arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]
-    said = io.StringIO()
+    output = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(output):
             return deploy(parse(arguments), environment)
     except SystemExit as error:  # the engine's own reader of flags, which prints its usage, too
-        last = [*said.getvalue().splitlines(), str(error.code)][-2 if said.getvalue() else -1]
+        lines = output.getvalue().splitlines()
+        last = [*lines, str(error.code)][-2 if lines else -1]
         raise CommandError(f"--flag: {last.removeprefix('vllm serve: error: ')}") from None
     except (EngineError, ValueError) as error:
         reason = str(error).removeprefix("ValueError: ")
-        raise CommandError(f"the engine does not start: {reason}") from error
+        raise CommandError(f"--flag: the engine does not start: {reason}") from error
 
 
 def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
@@ -194,4 +215,4 @@ def _print(rows: list[Row], title: str) -> None:
             str(row["requests"] - row["answered"]),
         )  # fmt: skip
     print_table(table)
-    console.print("Engines are the twin's model; how far to trust it: docs/engine-model.md")
+    console.print("The engines are simulated; docs/engine-model.md has the accuracy.")

@@ -1,4 +1,4 @@
-"""Plays a scenario on the running platform while a client keeps asking."""
+"""Plays a scenario on the running platform while a client sends requests."""
 
 import os
 import threading
@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scripts.ask import stream_chat
 from scripts.console import CommandError, console, step
-from scripts.load import Load, draw, tell
+from scripts.load import Load, plot, print_report
+from scripts.model_client import stream_chat
 from scripts.placements import placements, settled
 from scripts.scenario_files import scenario_file
 from twin.drawings.timeline import Event, table
@@ -22,15 +22,15 @@ from twin.world.rules import Rules
 _ASK_SECONDS = 0.25
 _SETTLE_SECONDS = 120
 _QUIET_SECONDS = 6
-_Tell = Callable[[Sequence[Event], float], None]
-"""Prints what clients saw; takes the events and when the scenario began."""
+_Print = Callable[[Sequence[Event], float], None]
+"""Prints what clients saw; takes the events and the start of the scenario."""
 
 
 def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
-    """Return a scenario, ready to be played.
+    """Return a scenario that is ready to be played.
 
     Raises:
-        CommandError: there is none of that name, or its file is wrong.
+        CommandError: The scenario does not exist, or its file is invalid.
     """
     try:
         return scenarios.ScenarioRunner(paths, scenario_file(name))
@@ -39,7 +39,7 @@ def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
 
 
 class Client(threading.Thread):
-    """Asks one model again and again; counts what comes back, and notes when that changes."""
+    """Sends requests to one model; counts the answers, and records when the outcome changes."""
 
     def __init__(self, endpoint: str, model: str, events: Events) -> None:
         super().__init__(name="client", daemon=True)
@@ -51,7 +51,7 @@ class Client(threading.Thread):
         self.longest_gap_seconds = 0.0
 
     def run(self) -> None:
-        """Ask until `finish` is called."""
+        """Send requests until `finish` is called."""
         last = time.monotonic()
         while not self._stop_asking.wait(_ASK_SECONDS):
             try:
@@ -72,7 +72,7 @@ class Client(threading.Thread):
             self._events.emit(kind, subject, message)
 
     def finish(self) -> None:
-        """Stop asking and wait for the last answer."""
+        """Stop sending requests and wait for the last answer."""
         self._stop_asking.set()
         self.join(timeout=70)
 
@@ -80,28 +80,30 @@ class Client(threading.Thread):
 def play(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
 ) -> None:
-    """Play a scenario, asking a model all the while; print the timeline and draw it.
+    """Play a scenario while a client sends requests; print the timeline and plot it.
 
     Raises:
-        CommandError: a step's condition was waited for in vain.
+        CommandError: The condition of a step was not met in time.
     """
     os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
     from twin.drawings.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
-    with step("Waiting until the platform is at rest"):
+    with step("Waiting until the platform is idle"):
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
     begun = time.time()
     console.print(f"\n[bold]{runner.scenario.name}[/bold]: {runner.scenario.description.strip()}")
     accompanied = _with_load if runner.scenario.traffic else _with_client
-    finished, tell_of_client = accompanied(runner, paths, endpoint, model, folder)
+    finished, print_traffic = accompanied(runner, paths, endpoint, model, folder)
     happened = Events(paths.events_file).read(since=begun)
     speed = Rules.of(paths).speed
     console.print(table(happened, speed))
     save(happened, speed, folder / "timeline.svg", title=runner.scenario.name)
     console.print(f"Timeline {folder.parent.name}/{folder.name}/timeline.svg")
-    tell_of_client(happened, begun)
+    print_traffic(happened, begun)
     if not finished:
-        raise CommandError(f"{runner.scenario.name}: a step waited in vain; see the timeline")
+        raise CommandError(
+            f"{runner.scenario.name}: the condition of a step was not met in time; see the timeline"
+        )
 
 
 def _step_done(done: scenarios.Step) -> None:
@@ -110,8 +112,8 @@ def _step_done(done: scenarios.Step) -> None:
 
 def _with_client(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
-) -> tuple[bool, _Tell]:
-    """Play the steps while one client keeps asking."""
+) -> tuple[bool, _Print]:
+    """Play the steps while one client sends requests."""
     del folder
     client = Client(endpoint, model, Events(paths.events_file))
     client.start()
@@ -125,15 +127,15 @@ def _with_client(
         del happened, begun
         gap = client.longest_gap_seconds
         console.print(
-            f"Client: {client.answered} answered, {client.refused} refused; longest wait for an "
-            f"answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min on Google's clock)"
+            f"Client: {client.answered} answered, {client.refused} refused; longest time without "
+            f"an answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
         )
 
     return finished, told
 
 
 def _replicas(paths: TwinPaths) -> str:
-    """Say how many replicas are in which state on which rung."""
+    """Return how many replicas are in each state on each rung."""
     try:
         found = Counter((one.state, one.rung) for one in placements(paths))
     except KubeError as error:
@@ -146,23 +148,23 @@ def _replicas(paths: TwinPaths) -> str:
 
 def _with_load(
     runner: scenarios.ScenarioRunner, paths: TwinPaths, endpoint: str, model: str, folder: Path
-) -> tuple[bool, _Tell]:
-    """Play the steps while the scenario's traffic comes."""
+) -> tuple[bool, _Print]:
+    """Play the steps while the traffic of the scenario runs."""
     traffic = runner.scenario.traffic
     if traffic is None:
-        raise CommandError(f"{runner.scenario.name}: the scenario has no traffic")
+        raise CommandError(f"{runner.scenario.name}: must have traffic, got none")
     load = Load(traffic, endpoint, model, Events(paths.events_file))
     load.start()
     finished = runner.run(_step_done)
     report = load.finish(lambda: _replicas(paths), console.print)
-    with step("Waiting until the platform is at rest again"):
+    with step("Waiting until the platform is idle again"):
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
 
     def told(happened: Sequence[Event], begun: float) -> None:
         del happened  # the nodes that were there before came earlier
         events = Events(paths.events_file).read()
-        draw(paths, events, begun, folder / "load.svg", runner.scenario.name)
+        plot(paths, events, begun, folder / "load.svg", runner.scenario.name)
         console.print(f"Curves   {folder.parent.name}/{folder.name}/load.svg")
-        tell(report, folder)
+        print_report(report, folder)
 
     return finished, told

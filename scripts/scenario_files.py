@@ -1,16 +1,16 @@
-"""Scenarios by name, as options say them."""
+"""Scenarios by name, as options give them."""
 
 from pathlib import Path
 
-from scripts.words import check_one
+from scripts.options import check_one
 from twin.world import scenario as scenarios
 
 
 def scenario_file(name: str) -> Path:
-    """Return the file of a scenario: one that comes with the twin, or a path.
+    """Return the file of a scenario: one of the twin's own by name, or a path.
 
     Raises:
-        CommandError: there is neither.
+        CommandError: There is no such scenario.
     """
     file = scenarios.find(name)
     if not file.exists() and "/" not in name and not name.endswith((".yaml", ".yml")):

@@ -1,24 +1,23 @@
-"""`gke-inference schema`: writes the schema that editors check stack files against."""
-
-from typing import Annotated
+"""`gke-inference schema`: the JSON schema with which editors check stack files."""
 
 import typer
 
 from infra.reading.schema import SCHEMA_FILE, is_current, schema_text
-from scripts.console import CommandError, console
+from scripts.console import console
+from scripts.exit_codes import ExitCode
+from scripts.options import CheckOption
 
 
 def schema(
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; fail when the file is out of date.")
-    ] = False,
+    check: CheckOption = False,
 ) -> None:
-    """Write stacks/schema.json from the typed stack."""
+    """Write stacks/schema.json, the schema of stack files."""
     name = f"{SCHEMA_FILE.parent.name}/{SCHEMA_FILE.name}"
     if is_current():
         console.print(f"{name} is up to date")
         return
     if check:
-        raise CommandError(f"{name} must be what the models say: run 'gke-inference schema'")
+        console.print(f"{name} is out of date: run gke-inference schema")
+        raise typer.Exit(ExitCode.CHECK_FAILED)
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-    console.print(f"{name} written")
+    console.print(f"wrote {name}")

@@ -1,31 +1,18 @@
-"""`gke-inference sweep`: prove that nothing is left."""
+"""`gke-inference sweep`: proves that nothing is left in the twin's cloud."""
 
-from scripts.console import CommandError, console
-from twin.cluster import lifecycle as clusters
-from twin.host import processes
+import typer
+
+from scripts.console import console
+from scripts.exit_codes import ExitCode
+from scripts.leftovers import leftovers
 from twin.host.paths import TwinPaths
-from twin.world import store
-
-
-def leftovers(paths: TwinPaths) -> list[str]:
-    """Return what the twin's cloud still has: resources, clusters, their processes, bucket data."""
-    if not paths.root.exists():
-        return []
-    left = [f"{row.type} {row.id}" for row in store.list_resources(paths)]
-    left += [f"cluster {folder.name}" for folder in clusters.folders(paths)]
-    keep = ("daemon", "fake-gcs-server")  # the cloud itself
-    left += [
-        f"process {name} ({pid})"
-        for name, pid in processes.running(paths).items()
-        if name not in keep
-    ]
-    left += [f"data {path.name}" for path in paths.gcs.rglob("*") if path.is_file()]
-    return left
 
 
 def sweep() -> None:
-    """List what is left in the twin's cloud; exit code 2 if anything is."""
+    """List what is left in the twin's cloud. Exits 1 if anything is left."""
     left = leftovers(TwinPaths.default())
+    for line in left:
+        console.print(line, markup=False, soft_wrap=True)
     if left:
-        raise CommandError("left in the cloud:\n  " + "\n  ".join(left))
+        raise typer.Exit(ExitCode.CHECK_FAILED)
     console.print("Nothing is left.")

@@ -1,44 +1,44 @@
-"""Tables for people: whatever the width, no word of them is cut.
+"""Tables for people, printed with rich; no text is cut at any width.
 
-Where width lacks, titles and prose fold between words first, then the least columns go into a line
-below their row, then names fold between words, then more columns go below. A word wider than the
-screen is left whole, and the terminal goes on with it in its next line, so that it can be copied.
-Output that is piped has one line a row, whatever its width, so that `grep` and `awk` find rows.
+In narrow terminals, sentences wrap first, then low-priority columns move to a second line, then
+names wrap. Piped output keeps every column in its row, so that `grep` and `awk` find rows, unless
+`COLUMNS` gives a width; only sentences wrap.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from scripts.console import console
 
-_GAP = 2
-_BELOW, _GOES_ON = 4, 6  # indents of a line below a row, and of its further lines
+_GAP, _INDENT = 2, 4
 _PROSE = 24
-"""Columns that prose keeps at least, if it has as much to say."""
+"""Least width of a column of sentences, if it has as much text."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its title, and what becomes of it where width lacks."""
+    """One column: its title, and what happens to it in a narrow terminal."""
 
     title: str
     spare: int = 0
-    """The higher, the sooner it goes into a line below, with all of its number; 0: only when the
-    others went and folded names do not fit."""
+    """Columns with the highest number move to the second line first; 0: never."""
     is_right: bool = False
     folds: bool = True
-    """Whether it may fold between words at all."""
+    """Whether the text may wrap between words at all."""
     is_prose: bool = False
-    """Sentences: they fold before any column goes below, and also when piped."""
+    """Sentences: they wrap before any column moves, and in piped output too."""
 
 
 def figure(title: str, spare: int = 0) -> Column:
-    """Return a column of figures: flush right, never folded."""
+    """Return a column of figures: right-aligned, never wrapped."""
     return Column(title, spare, is_right=True, folds=False)
 
 
@@ -55,15 +55,15 @@ class _Row:
 
 
 class Listing:
-    """Rows under titles; rich prints it, and `print_table` does so with the console."""
+    """Rows under titles; `print_table` prints it."""
 
     def __init__(self, *columns: Column | str, title: str = "", is_spaced: bool = False) -> None:
-        """Take the columns, from the left; a word is a column with that title.
+        """Take the columns from left to right; a string is a column with that title.
 
         Args:
-            columns: the first always stays in its row.
-            title: printed before, on a line of its own.
-            is_spaced: put an empty line between rows: they are long.
+            columns: Columns; the first always stays in its row.
+            title: Line above the table.
+            is_spaced: Whether an empty line separates rows.
         """
         self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
         self._title, self._is_spaced = title, is_spaced
@@ -71,182 +71,134 @@ class Listing:
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self._rows)
 
     def add_row(self, *cells: str | Text, style: str = "", notes: Sequence[str] = ()) -> None:
-        """Add a row; what is in brackets is no markup.
+        """Add a row; brackets in a cell are not markup.
 
         Args:
-            cells: one for each column.
-            style: of the whole row, in rich's words.
-            notes: a line each, indented under the row.
+            cells: One cell per column.
+            style: Style of the whole row, as rich names it.
+            notes: Lines under the row, indented.
 
         Raises:
-            ValueError: it has not one cell for each column.
+            ValueError: The number of cells differs from the number of columns.
         """
         if len(cells) != len(self.columns):
             raise ValueError(f"cells: must be {len(self.columns)}, got {len(cells)}")
-        made = tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells)
-        self._rows.append(_Row(made, style, tuple(notes)))
+        texts = tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells)
+        self._rows.append(_Row(texts, style, tuple(notes)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines for a width."""
         is_piped = not options.is_terminal and not os.environ.get("COLUMNS")
-        shown = self._layout(options.max_width, is_piped=is_piped)
-        lines = list(self._lines(console, shown, options.max_width))
-        for line in lines:
-            line.rstrip()
-            line.no_wrap, line.overflow = True, "ignore"
-            yield line
+        widths = self._widths(options.max_width, is_piped=is_piped)
+        for part, least in self._parts(widths):
+            width = max(options.max_width, least)
+            wrapped = options.update(width=width, no_wrap=False, overflow="fold")
+            for line in console.render_lines(part, wrapped):
+                yield _without_trailing_space(line)
 
-    def _lines(self, console: Console, shown: dict[int, int], room: int) -> Iterator[Text]:
+    def _parts(self, widths: dict[int, int]) -> Iterator[tuple[RenderableType, int]]:
+        """Yield each part of the table, and the width below which a word of it would break."""
         if self._title:
-            yield Text(self._title, style="bold")
+            yield Text(self._title, style="bold"), 0
         titles = [Text(column.title, style="bold") for column in self.columns]
-        if any(titles[each] for each in shown):
-            yield from self._row(console, titles, shown, is_title=True)
-        for number, row in enumerate(self._rows):
-            if number and self._is_spaced:
-                yield Text()
-            yield from _styled(self._row(console, row.cells, shown), row.style)
-            yield from _styled(self._below(console, row.cells, shown, room), row.style)
-            for note in row.notes:
-                yield from _styled(_hanging(console, Text(note), room), row.style)
+        if any(titles[number] for number in widths):
+            yield self._grid(titles, widths), _total(widths)
+        for index, row in enumerate(self._rows):
+            if index and self._is_spaced:
+                yield Text(), 0
+            yield self._grid(row.cells, widths, row.style), _total(widths)
+            for text in (*self._second_line(row.cells, widths), *map(Text, row.notes)):
+                padding = Padding(text, (0, 0, 0, _INDENT), style=row.style)
+                yield padding, _INDENT + _longest_word(text.plain)
 
-    def _row(
-        self,
-        console: Console,
-        cells: Sequence[Text],
-        shown: dict[int, int],
-        *,
-        is_title: bool = False,
-    ) -> Iterator[Text]:
-        """Yield the lines of the cells that stay in their row; titles stand on the last one."""
-        folded = [
-            [
-                part
-                for line in cells[each].split("\n", allow_blank=True)
-                for part in line.wrap(console, max(width, 1), overflow="fold") or [Text()]
-            ]
-            for each, width in shown.items()
+    def _grid(self, cells: Sequence[Text], widths: dict[int, int], style: str = "") -> Table:
+        """Return one row; the widths are fixed, so rows line up."""
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        for number, width in widths.items():
+            justify = "right" if self.columns[number].is_right else "left"
+            grid.add_column(width=width, justify=justify, overflow="fold")
+        grid.add_row(*(cells[number] for number in widths), style=style)
+        return grid
+
+    def _second_line(self, cells: Sequence[Text], widths: dict[int, int]) -> Iterator[Text]:
+        """Yield the titles and cells of the columns that are not in the row, if there are any."""
+        parts = [
+            Text.assemble((f"{column.title} " if column.title else "", "dim"), cell)
+            for number, (column, cell) in enumerate(zip(self.columns, cells, strict=True))
+            if number not in widths and cell.plain.strip()
         ]
-        height = max(len(lines) for lines in folded)
-        for at in range(height):
-            out = Text()
-            for (each, width), lines in zip(shown.items(), folded, strict=True):
-                found = at - (height - len(lines)) if is_title else at
-                part = lines[found].copy() if 0 <= found < len(lines) else Text()
-                part.rstrip()
-                lacks = " " * max(0, width - part.cell_len)
-                out.append(" " * _GAP if out or each != next(iter(shown)) else "")
-                out.append_text(
-                    Text.assemble(lacks, part)
-                    if self.columns[each].is_right
-                    else Text.assemble(part, lacks)
-                )
-            yield out
+        if parts:
+            yield Text(" " * _GAP).join(parts)
 
-    def _below(
-        self, console: Console, cells: Sequence[Text], shown: dict[int, int], room: int
-    ) -> Iterator[Text]:
-        """Yield the lines below a row: title and cell of each column that went there."""
-        line = Text(" " * _BELOW)
-        for each, cell in enumerate(cells):
-            if each in shown or not cell.plain.strip():
-                continue
-            title = self.columns[each].title
-            words = cell if "\n" not in cell.plain else Text(" ".join(cell.plain.split()))
-            part = Text.assemble((f"{title} " if title else "", "dim"), words)
-            is_first = line.cell_len == _BELOW
-            if not is_first and line.cell_len + _GAP + part.cell_len > room:
-                yield line
-                line, is_first = Text(" " * _BELOW), True
-            if is_first and _BELOW + part.cell_len > room:
-                yield from _hanging(console, part, room)
-                continue
-            line.append("" if is_first else " " * _GAP)
-            line.append_text(part)
-        if line.cell_len > _BELOW:
-            yield line
+    def _widths(self, room: int, *, is_piped: bool) -> dict[int, int]:
+        """Return the width of each column that stays in the row, by its number."""
+        full = {number: self._widest(number) for number in range(len(self.columns))}
+        least: dict[int, int] = {}
+        for names_wrap, most_spare in self._choices():
+            least = {
+                number: self._least(number, names_wrap=names_wrap)
+                for number, column in enumerate(self.columns)
+                if number == 0 or column.spare <= most_spare
+            }
+            if is_piped:
+                lines = {n: least[n] if self.columns[n].is_prose else full[n] for n in least}
+                return _shrink(full, least, max(room, _total(lines)))
+            if _total(least) <= room:
+                break
+        return _shrink({number: full[number] for number in least}, least, room)
 
-    def _layout(self, room: int, *, is_piped: bool) -> dict[int, int]:
-        """Return the width of each column that stays in its row, by its number."""
-        shown: list[int] = list(range(len(self.columns)))
-        full = [self._width(each) for each in shown]
-        if is_piped:
-            kept = [self._least(each, names=False) for each in shown]
-            lines = [kept[each] if self.columns[each].is_prose else full[each] for each in shown]
-            room = max(room, _sum(lines))
-        names = False
-        while True:
-            least = {each: self._least(each, names=names) for each in shown}
-            if _sum(least.values()) <= room or len(shown) == 1:
-                return _shrunk({each: full[each] for each in shown}, least, room)
-            most = max(self.columns[each].spare for each in shown[1:])
-            if most:
-                shown = [each for each in shown if not each or self.columns[each].spare < most]
-            elif names:
-                shown = shown[:-1]
-            else:
-                names = True
+    def _choices(self) -> Iterator[tuple[bool, int]]:
+        """Yield whether names wrap, and the highest `spare` that stays: the widest table first."""
+        spares = sorted({column.spare for column in self.columns} | {0}, reverse=True)
+        yield from ((False, spare) for spare in spares)
+        yield from ((True, spare) for spare in (0, -1))
 
-    def _cells(self, each: int) -> list[str]:
-        return [line for row in self._rows for line in row.cells[each].plain.split("\n")]
+    def _lines(self, number: int) -> list[str]:
+        return [line for row in self._rows for line in row.cells[number].plain.split("\n")]
 
-    def _width(self, each: int) -> int:
-        return max(map(cell_len, [self.columns[each].title, *self._cells(each)]))
+    def _widest(self, number: int) -> int:
+        return max(map(cell_len, [self.columns[number].title, *self._lines(number)]))
 
-    def _least(self, each: int, *, names: bool) -> int:
-        """Return how narrow a column may become.
-
-        Args:
-            each: its number.
-            names: whether names may fold, too.
-        """
-        column = self.columns[each]
-        title = _longest_word([column.title])
-        widest = max(map(cell_len, self._cells(each)), default=0)
-        word = _longest_word(self._cells(each))
+    def _least(self, number: int, *, names_wrap: bool) -> int:
+        """Return the least width of a column that breaks no word."""
+        column, lines = self.columns[number], self._lines(number)
+        word = _longest_word(" ".join((column.title, *lines)))
+        widest = max(map(cell_len, lines), default=0)
         if column.is_prose:
-            return max(title, word, min(widest, _PROSE))
-        return max(title, word if names and column.folds else widest)
+            return max(word, min(widest, _PROSE))
+        return word if names_wrap and column.folds else max(word, widest)
 
 
 def print_table(table: Listing) -> None:
-    """Print a table on the program's console; nothing of it is cropped."""
+    """Print a table on the program's console."""
     console.print(table, soft_wrap=True)
 
 
-def _styled(lines: Iterable[Text], style: str) -> Iterator[Text]:
-    for line in lines:
-        line.stylize_before(style)
-        yield line
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split()), default=1)
 
 
-def _hanging(console: Console, part: Text, room: int) -> Iterator[Text]:
-    """Yield a long text in lines of their own, the further ones indented more."""
-    width = max(room - _GOES_ON, _longest_word([part.plain]))
-    for number, line in enumerate(part.wrap(console, width, overflow="fold")):
-        yield Text.assemble(" " * (_GOES_ON if number else _BELOW), line)
+def _total(widths: dict[int, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
 
 
-def _longest_word(lines: Iterable[str]) -> int:
-    return max((cell_len(word) for line in lines for word in line.split()), default=0)
-
-
-def _sum(widths: Iterable[int]) -> int:
-    found = list(widths)
-    return sum(found) + _GAP * (len(found) - 1)
-
-
-def _shrunk(full: dict[int, int], least: dict[int, int], room: int) -> dict[int, int]:
-    """Return widths that fit: the widest columns give first, none more than it may."""
+def _shrink(full: dict[int, int], least: dict[int, int], room: int) -> dict[int, int]:
+    """Return widths that fit where possible: the widest columns shrink first."""
     widths = dict(full)
-    while _sum(widths.values()) > room:
-        able = [each for each in widths if widths[each] > least[each]]
+    while _total(widths) > room:
+        able = [number for number in widths if widths[number] > least[number]]
         if not able:
             break
-        widest = max(able, key=lambda each: widths[each])
-        widths[widest] -= 1
+        widths[max(able, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _without_trailing_space(line: list[Segment]) -> Text:
+    text = Text.assemble(*((part.text, part.style or "") for part in line))
+    text.rstrip()
+    text.no_wrap, text.overflow = True, "ignore"
+    return text

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from scripts.console import console, ensure_tools, step
-from scripts.words import check_one
+from scripts.options import check_one
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real.install import VLLM
 from twin.host.python_environments import XLA, PythonEnvironment

@@ -1,32 +1,36 @@
-"""`gke-inference touched`: which stacks the changes since a commit can touch."""
+"""`gke-inference touched`: the stacks that changes since a commit can affect."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scripts.verdict import check_any, checked_head
-from scripts.verdicts.checkouts import base_commit, changed_files, head_checkout, touches
-from scripts.words import check_words
+from scripts.options import StacksOption, check_words
+from scripts.verdicts.checkouts import (
+    base_commit,
+    changed_files,
+    check_has_stacks,
+    checked_head,
+    head_checkout,
+    touches,
+)
 
 
 def touched(
     since: Annotated[str, typer.Option(help="Commit, branch or tag to compare with.")],
-    stack: Annotated[
-        list[str] | None, typer.Option(help="Only this stack; may be repeated. Default: all.")
-    ] = None,
+    stack: StacksOption = None,
     head: Annotated[
-        Path, typer.Option(help="Checkout to look at; what is not committed counts.")
+        Path, typer.Option(help="Checkout to compare; uncommitted changes count.")
     ] = Path(),
 ) -> None:
-    """Print the stacks that the changes since a commit can touch, one a line; none is no line.
+    """List the stacks affected by changes since a commit, one per line.
 
-    A changed file touches every stack, except another stack's file and what no stack is made of,
-    such as documents and tests.
+    Prints nothing if none are affected. A changed file affects every stack, except another stack's
+    file and files that no stack depends on, such as documents and tests.
     """
     root = checked_head(head)
     known = head_checkout(root).stacks()
-    check_any(known, root)
+    check_has_stacks(known, root)
     check_words("--stack", stack or [], known)
     files = changed_files(root, base_commit(root, since, "--since"))
     for name in stack or known:

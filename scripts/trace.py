@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from scripts.console import CommandError, console
-from scripts.outputs import check_output, write_output
+from scripts.output_files import check_output, write_output
 from scripts.tables import Column, Listing, figure, print_table
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.traces import spans_file
@@ -27,18 +27,18 @@ class Line:
     depth: int
     span: Span
     begins: float
-    """Share of the whole trace that is over when it begins, 0 to 1."""
+    """Share of the trace that has passed when the span begins, 0 to 1."""
     lasts: float
-    """Its share of the whole trace, 0 to 1."""
+    """Share of the trace that the span takes, 0 to 1."""
 
     @property
     def milliseconds(self) -> float:
-        """How long it took."""
+        """Duration of the span."""
         return (self.span["end"] - self.span["start"]) / 1e6
 
 
 def read_spans(paths: TwinPaths) -> list[Span]:
-    """Return every span that the twin's collectors have, in the order they came."""
+    """Return every span of the twin's collectors, in the order of arrival."""
     found: list[Span] = []
     for folder in clusters.folders(paths):
         file = spans_file(folder)
@@ -48,26 +48,28 @@ def read_spans(paths: TwinPaths) -> list[Span]:
 
 
 def chosen(spans: list[Span], asked: str) -> list[Span]:
-    """Return the spans of one trace: `last`, or the only one whose id begins as asked.
+    """Return the spans of one trace: `last`, or the only one with an ID prefix.
 
     Raises:
-        CommandError: there is none, or more than one.
+        CommandError: No trace matches, or more than one.
     """
     if not spans:
         raise CommandError(
-            "there are no spans: set 'monitoring: {traces: {sample_percent: 100}}' in the stack,"
-            " make up, and ask a model"
+            "the twin has no traces: set 'monitoring: {traces: {sample_percent: 100}}' in the"
+            " stack, run make up, and ask a model"
         )
     if asked == "last":
         asked = max(spans, key=lambda span: span["start"])["trace"]
     ids = sorted({span["trace"] for span in spans if span["trace"].startswith(asked)})
     if len(ids) != 1:
-        raise CommandError(f"{len(ids)} traces begin with {asked!r}; give more of the id")
+        raise CommandError(
+            f"ID: must be last or the prefix of one trace ID, got {asked!r}, which fits {len(ids)}"
+        )
     return [span for span in spans if span["trace"] == ids[0]]
 
 
 def waterfall(spans: list[Span]) -> list[Line]:
-    """Return a trace's spans as a tree, children after their parent in the order they began."""
+    """Return the spans of a trace as a tree: children follow their parent in order of start."""
     first = min(span["start"] for span in spans)
     whole = max(1, max(span["end"] for span in spans) - first)
     known = {span["id"] for span in spans}
@@ -87,7 +89,7 @@ def waterfall(spans: list[Span]) -> list[Line]:
 
 
 def shown_name(span: Span) -> str:
-    """Return what to call a span: Envoy names its calls after the protocol, not the callee."""
+    """Return the name to show: Envoy names its calls after the protocol, not the callee."""
     name = str(span["name"])
     called = span["attributes"].get("upstream_cluster")
     return f"call of {called}" if name.startswith("async ") and called else name
@@ -99,7 +101,7 @@ def _bar(line: Line, width: int) -> str:
 
 
 def _table(lines: list[Line], room: int) -> Listing:
-    """Return the waterfall; its bars are as wide as the words leave room for."""
+    """Return the waterfall; its bars fill the width that the text leaves."""
     rows = [
         ("  " * line.depth + shown_name(line.span), str(line.span["service"]),
          f"{line.milliseconds:.1f}")
@@ -118,10 +120,14 @@ def _table(lines: list[Line], room: int) -> Listing:
 
 
 def trace(
-    asked: Annotated[str, typer.Argument(metavar="ID", help="A trace's id or its begin.")] = "last",
-    svg: Annotated[Path | None, typer.Option(help="File to draw the waterfall into, too.")] = None,
+    asked: Annotated[
+        str, typer.Argument(metavar="ID", help="ID of a trace or a prefix of it; last: the latest.")
+    ] = "last",
+    svg: Annotated[
+        Path | None, typer.Option(help="Also write the waterfall to this SVG file.")
+    ] = None,
 ) -> None:
-    """Show where the time of one request went: gateway, picker, engine; on the twin."""
+    """Show how long one request spent in the gateway, the picker and the engine of the twin."""
     check_output("--svg", svg)
     paths = TwinPaths.default()
     lines = waterfall(chosen(read_spans(paths), asked))
@@ -129,11 +135,11 @@ def trace(
     print_table(_table(lines, console.width))
     if svg is not None:
         write_output("--svg", svg, lambda file: draw(paths, lines, file))
-        console.print(f"Drawn    {svg}")
+        console.print(f"wrote {svg}")
 
 
 def draw(paths: TwinPaths, lines: list[Line], file: Path) -> None:
-    """Draw a waterfall into an SVG file."""
+    """Write a waterfall to an SVG file."""
     os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
     from twin.drawings.waterfall_svg import Bar, save  # noqa: PLC0415 - loads the plotting library
 

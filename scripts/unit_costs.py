@@ -1,4 +1,4 @@
-"""What a million tokens or a thousand pictures cost, as `gke-inference cost` shows it."""
+"""What a million tokens or a thousand images cost, as `gke-inference cost` shows it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from scripts.tables import Column, Listing, figure, print_table
 
 
 def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
-    """Return a line's cost of a unit; `usd` and `per_second` are null where `basis` says why."""
+    """Return a line's unit cost; where `usd` is null, `basis` gives the reason."""
     return {
         "unit": one.speed.unit,
         "usd": _plain(one.usd),
@@ -30,7 +30,7 @@ def _plain(value: Estimate | None) -> dict[str, float] | None:
 
 
 def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
-    """Print what a unit costs on each line, of each model, and what the numbers rest on."""
+    """Print the unit cost of each line and model, and the assumptions."""
     table = Listing(
         "MODEL", "REGION", Column("ROLE", spare=2), Column("RUNG", spare=1),
         Column("UNIT", spare=2), figure("$ A UNIT"), figure("IN FOUR OF FIVE"),
@@ -54,11 +54,11 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
             for name, each in by_model(costs).items()
             if each.usd is not None
         ]
-        console.print(f"a unit by model, over its regions: {', '.join(said)}")
+        console.print(f"unit cost by model, over its regions: {', '.join(said)}")
         console.print(_assumed(costs, traffic))
     missing = dict.fromkeys((one.model, one.speed.basis) for one in costs if one.usd is None)
     for model, reason in missing:
-        console.print(f"[dim]no cost of a unit: {model}: {reason}[/dim]")
+        console.print(f"[dim]no unit cost: {model}: {reason}[/dim]")
 
 
 def _rate(value: float) -> str:
@@ -66,10 +66,11 @@ def _rate(value: float) -> str:
 
 
 def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
-    """Return what the stack does not say and the numbers rest on."""
+    """Return the assumptions that are not in the stack."""
     tokens = any(one.speed.unit != THOUSAND_PICTURES and one.usd is not None for one in costs)
     lengths = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out, "
     return (
-        f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of what they "
-        "serve within their SLO by the planner's estimate, whose interval it is (--json: the basis)"
+        f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of the "
+        "throughput that the planner estimates within the SLO; the interval is the planner's "
+        "(--json has the basis)"
     )

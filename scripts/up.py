@@ -1,4 +1,4 @@
-"""`gke-inference up`: the whole platform on the twin, ended by an answer through its gateway."""
+"""`gke-inference up`: the whole platform on the twin, up to an answer through its gateway."""
 
 import time
 from pathlib import Path
@@ -6,19 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from scripts import status as status_command
-from scripts.ask import models
 from scripts.console import CommandError, console, step
-from scripts.dashboards import publish
+from scripts.dashboard_files import publish
+from scripts.data_loss import guard
 from scripts.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.first_answer import check_installed, first_answer
-from scripts.guard import guard
+from scripts.model_client import models, preload
+from scripts.options import StackOption, check_one, check_positive, stack_of
 from scripts.placements import settled
-from scripts.quota import refuse_shortage
+from scripts.quota_shortage import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
+from scripts.replica_status import find_replicas, print_prometheus, print_replicas
 from scripts.scenario import load_scenario, play
-from scripts.words import check_one, check_positive, stack_of
 from twin import daemon
 from twin.cluster.agent.launching.real_engine import ask_for
 from twin.host.paths import TwinPaths
@@ -36,10 +36,10 @@ def _output_folder(paths: TwinPaths, stack: str) -> Path:
 
 
 def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
-    """Say which model has a real replica; what said so before does not hold any more.
+    """Record which model has a real replica, in place of any earlier one.
 
     Raises:
-        twin.toolchain.ToolError: what it needs is not installed.
+        twin.toolchain.ToolError: What it needs is not installed.
     """
     if model:
         check_installed(stack, model)
@@ -48,7 +48,7 @@ def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
 
 
 def _check(stack: str, speed: float, real_engine: str) -> None:
-    """Refuse words that cannot be, before anything is started."""
+    """Refuse invalid options before anything starts."""
     check_file(stack)
     check_positive("--speed", speed)
     if real_engine:
@@ -60,33 +60,36 @@ def _prepared(engine: Engine, stack: str) -> Engine:
     engine.ensure_stack(stack)
     restarted = daemon.repair(engine.paths)
     if restarted:
-        console.print(f"Started again: {', '.join(restarted)}.")
+        console.print(f"Restarted: {', '.join(restarted)}.")
     recover(engine, stack)
     return engine
 
 
 def up(
-    stack: Annotated[str, typer.Option(help="Environment: a file stacks/Pulumi.NAME.yaml.")] = (
-        "local"
-    ),
+    stack: StackOption = "local",
     scenario: Annotated[
-        str, typer.Option(help="What happens to capacity afterwards: twin/scenarios/NAME.yaml.")
+        str,
+        typer.Option(
+            help="Scenario to play after the deployment: a name in twin/scenarios, or a file."
+        ),
     ] = "",
     speed: Annotated[
-        float, typer.Option(help="How much faster than Google's the twin's clock runs.")
+        float, typer.Option(help="Speed of the twin's clock, as a multiple of real time.")
     ] = DEFAULT_SPEED,
     real_engine: Annotated[
-        str, typer.Option(help="Model of which one replica is the real engine, on this machine.")
+        str, typer.Option(help="Run one replica of this model with the real engine.")
     ] = "",
     over_quota: Annotated[
         bool,
-        typer.Option(
-            "--over-quota", help="Deploy although the twin's quotas are too small for the stack."
-        ),
+        typer.Option("--over-quota", help="Deploy even if a quota of the twin is insufficient."),
     ] = False,
     official: OfficialOption = False,
 ) -> None:
-    """Deploy a stack on the twin and ask a model through the gateway; run again to repair."""
+    """Deploy a stack on the twin and ask a model through the gateway.
+
+    Run it again to repair or update the deployment. Exits 1, with nothing changed, if a quota is
+    insufficient or the update would lose a protected resource.
+    """
     begun = time.monotonic()
     paths = TwinPaths.default()
     _check(stack, speed, real_engine)
@@ -99,17 +102,18 @@ def up(
     if planned is not None:
         planned.prepare()
     factor = Rules.of(paths).speed
-    console.print(f"The twin's clock runs {factor:g} times faster than Google's.")
+    console.print(f"The twin's clock runs {factor:g} times faster than real time.")
     guard(engine, stack)
+    preload()
     if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
-        raise CommandError(f"up of {stack} failed; see above. Run it again to go on")
+        raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
     outputs = engine.outputs(stack)
     endpoint: str = outputs["endpoint"]
     folder = _output_folder(paths, stack)
     with step("Waiting for an answer through the gateway"):
         limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
         first = first_answer(outputs, endpoint, folder, limit)
-    with step("Waiting until every replica is ready or out of rungs"):
+    with step("Waiting until every replica is ready or has no rung left"):
         settled(paths, limit if real_engine else _SETTLE_SECONDS)
     if real_engine:
         with step("Waiting for the real engine"):
@@ -117,18 +121,18 @@ def up(
         console.print(f"{pod} is the real engine.")
     (folder / "endpoint").write_text(endpoint + "\n")
     console.print("\n" + "\n".join(first.lines) + "\n")
-    _tell(paths, stack, outputs)
+    _print_addresses(paths, stack, outputs)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
     if planned is not None:
         play(planned, paths, endpoint, first.model, folder)
 
 
-def _tell(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
+def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     """Print what runs where, and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
-    status_command.print_status(status_command.replicas(paths))
+    print_replicas(find_replicas(paths))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
     for url in publish(stack_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(models(endpoint))}")
-    status_command.print_prometheus(paths)
+    print_prometheus(paths)

@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in the one form of all errors: option, rule, value."""
+"""What is wrong with a command line, in the form of all errors: option, rule, value."""
 
 from enum import Enum
 from typing import Any
@@ -16,25 +16,32 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
 }
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "path": "a path"}
+_UNKNOWN_COMMAND, _MISSING_COMMAND = "No such command", "Missing command"
 
 
 def usage_line(error: TyperException) -> str:
-    """Return the line that says what a command line must be.
+    """Return the line for an error in a command line.
 
     Args:
-        error: of the library that reads command lines; it has its own words for each.
+        error: Error of the library that reads command lines, which words each one differently.
     """
-    found: Any = error
-    if getattr(found, "param", None) is not None:
-        return f"{_named(found.param)}: {_rule(found)}"
-    named: str | None = getattr(found, "option_name", None)
-    command = str(found.ctx.command_path) if getattr(found, "ctx", None) else "gke-inference"
-    if named is not None and hasattr(found, "possibilities"):
-        hint = suggest(named, _options(found)) or f"; `{command} --help` lists them"
-        return f"{named}: is no option of {command}{hint}"
-    if named is not None:
+    problem: Any = error
+    if getattr(problem, "param", None) is not None:
+        return f"{_name(problem.param)}: {_rule(problem)}"
+    option: str | None = getattr(problem, "option_name", None)
+    context: Any = getattr(problem, "ctx", None)
+    command = str(context.command_path) if context else "gke-inference"
+    if option is not None and hasattr(problem, "possibilities"):
+        hint = suggest(option, _options(problem)) or f"; `{command} --help` lists the options"
+        return f"{option}: is not an option of {command}{hint}"
+    if option is not None:
         takes_none = "not take" in error.message
-        return f"{named}: {'takes no value' if takes_none else 'must have a value, got none'}"
+        return f"{option}: {'takes no value' if takes_none else 'must have a value, got none'}"
+    if context and error.message.startswith(_UNKNOWN_COMMAND):
+        word = error.message.removeprefix(_UNKNOWN_COMMAND).split("'")[1]
+        return f"COMMAND: {one_of(word, list(context.command.commands))}"
+    if context and error.message.startswith(_MISSING_COMMAND):
+        return f"COMMAND: is required (one of {', '.join(context.command.commands)})"
     return f"{command}: {_plain(error.message)}"
 
 
@@ -43,8 +50,8 @@ def _options(error: Any) -> list[str]:
     return [option for param in params for option in param.opts if option.startswith("--")]
 
 
-def _named(param: Any) -> str:
-    """Return what to call a parameter: an option as it is written, an argument in capitals."""
+def _name(param: Any) -> str:
+    """Return the name of a parameter: an option as it is written, an argument in capitals."""
     words: list[str] = list(param.opts)
     longest = max(words, key=len)
     return longest if longest.startswith("-") else str(param.metavar or param.name).upper()

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from concurrent import futures
 from dataclasses import asdict
@@ -11,14 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from scripts.console import CommandError, Exit, console
+from scripts.console import CommandError, console
 from scripts.engine import OfficialOption, official_host
-from scripts.outputs import check_output, write_output
+from scripts.exit_codes import ExitCode
+from scripts.options import StacksOption, check_words
+from scripts.output_files import check_output, write_output
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,
     base_commit,
     changed_files,
+    check_has_stacks,
+    checked_head,
     head_checkout,
     touches,
 )
@@ -27,52 +30,21 @@ from scripts.verdicts.pictures import svg
 from scripts.verdicts.runs import runner
 from scripts.verdicts.terminal import lines
 from scripts.verdicts.verdict import StackVerdict, Verdict, of_stack
-from scripts.words import check_words
 from twin.pulumi.official import OfficialPlugins
 
 _AT_ONCE = 2
 
 
 def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
-    """Return the stacks to look at: those named, or all of both sides.
+    """Return the stacks to compare: those named, or all of both sides.
 
     Raises:
-        CommandError: a name that neither side has, or no side has any.
+        CommandError: Neither side has a stack of a name, or any stack.
     """
     known = sorted({*base.stacks(), *head.stacks()})
-    check_any(known, head.root)
+    check_has_stacks(known, head.root)
     check_words("--stack", names, known)
     return list(dict.fromkeys(names)) or known
-
-
-def check_any(stacks: list[str], head: Path) -> None:
-    """Refuse a checkout, or a folder below its root, that has no stacks.
-
-    Raises:
-        CommandError: there are none.
-    """
-    if not stacks:
-        raise CommandError(f"--head: must have stacks/Pulumi.NAME.yaml, got none in {head}")
-
-
-def checked_head(head: Path) -> Path:
-    """Return a checkout as a whole path.
-
-    Raises:
-        CommandError: it is no folder, or none of a repository.
-    """
-    wanted = f"--head: must be a checkout of git, got {str(head)!r}"
-    if not head.is_dir():
-        raise CommandError(f"{wanted}: there is no such folder")
-    argv = ["git", "-C", str(head), "rev-parse", "--git-dir"]
-    try:
-        answer = subprocess.run(argv, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise CommandError("git: must be on PATH, it reads the base's files") from None
-    if answer.returncode:
-        said = answer.stderr.strip().removeprefix("fatal: ").splitlines() or ["git refuses"]
-        raise CommandError(f"{wanted}: {said[0]}")
-    return head.resolve()
 
 
 def judge(
@@ -87,7 +59,7 @@ def judge(
         official: the language host that runs the programs, instead of the twin's own.
 
     Raises:
-        CommandError: no such commit or stack.
+        CommandError: The commit or stack does not exist.
     """
     head = checked_head(head)
     commit = base_commit(head, base)
@@ -135,7 +107,7 @@ def _stack(one: StackVerdict) -> dict[str, Any]:
 
 
 def _write_comment(found: Verdict, file: Path) -> None:
-    """Write the comment, and a picture of each stack that changes beside it."""
+    """Write the comment, and a diagram of each changed stack beside it."""
     file.write_text(comment(found))
     for one in found.stacks:
         if one.topology.clusters:
@@ -146,22 +118,25 @@ def _write_comment(found: Verdict, file: Path) -> None:
 def verdict(
     base: Annotated[str, typer.Option(help="Commit, branch or tag to compare with.")] = "main",
     head: Annotated[
-        Path, typer.Option(help="Checkout to judge; what is not committed counts.")
+        Path, typer.Option(help="Checkout to judge; uncommitted changes count.")
     ] = Path(),
-    stack: Annotated[
-        list[str] | None, typer.Option(help="Only this stack; may be repeated. Default: all.")
+    stack: StacksOption = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the result to this file as JSON.")
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all of it here.")] = None,
     markdown: Annotated[
         Path | None,
-        typer.Option(help="Write a comment here; a picture of each stack that changes beside it."),
+        typer.Option(
+            help="Write a pull request comment to this file, and a diagram of each changed stack"
+            " beside it."
+        ),
     ] = None,
     official: OfficialOption = False,
 ) -> None:
-    """Say what a change does to each stack; exit code 1 where it must not be merged as it is.
+    """Show what a change does to each stack. Exits 1 if it must not be merged as it is.
 
-    Nothing is created, nothing is asked of a network and no credentials are needed: both checkouts
-    run on the real engine, with providers that make up what a cloud would answer.
+    Creates nothing, and needs no network and no credentials: both checkouts run on the real engine,
+    with providers that make up the answers of the cloud.
     """
     # ended from outside, it removes what it wrote, as it does when interrupted
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -175,6 +150,6 @@ def verdict(
     for line in lines(found):
         console.print(line, markup=False, soft_wrap=True)
     if found.blocks:
-        raise typer.Exit(Exit.NO)
+        raise typer.Exit(ExitCode.CHECK_FAILED)
     if found.unread:
         raise CommandError("; ".join(f"{one.stack}: {one.error}" for one in found.unread))

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.console import CommandError
+from scripts.console import CommandError, one_line
 
+_NO_GIT = "git: must be on PATH: it reads the files of the base"
 ASIDE = (
     ".ci/",
     ".github/",
@@ -20,9 +21,9 @@ ASIDE = (
     "tests/",
     "twin/",
 )
-"""Folders that no stack is made of: twin and program are this checkout's for both sides."""
+"""Folders that no stack depends on: both sides use the twin and the program of this checkout."""
 _FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE")
-"""Files at the root that no stack is made of, as no Markdown there."""
+"""Files at the root that no stack depends on, like any Markdown there."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ def _git(head: Path, *arguments: str, environment: dict[str, str] | None = None)
             env={**os.environ, **(environment or {})},
         )
     except FileNotFoundError as error:
-        raise CommandError("git: must be on PATH, it reads the base's files") from error
+        raise CommandError(_NO_GIT) from error
     if answer.returncode:
-        raise CommandError(f"git {arguments[0]}: {answer.stderr.strip()}")
+        raise CommandError(f"git {arguments[0]}: {one_line(answer.stderr)}")
     return answer.stdout
 
 
@@ -85,8 +86,38 @@ def base_commit(head: Path, base: str, option: str = "--base") -> str:
             return tip
     raise CommandError(
         f"{option}: must be a commit, branch or tag of {head}, got {base!r}; a shallow clone has "
-        f"few: `git fetch --no-tags origin {base}`"
+        f"few of them: `git fetch --no-tags origin {base}`"
     )
+
+
+def check_has_stacks(stacks: list[str], head: Path) -> None:
+    """Refuse a checkout, or a folder below its root, that has no stacks.
+
+    Raises:
+        CommandError: There are none.
+    """
+    if not stacks:
+        raise CommandError(f"--head: must have stacks/Pulumi.NAME.yaml, got none in {head}")
+
+
+def checked_head(head: Path) -> Path:
+    """Return the absolute path of a checkout.
+
+    Raises:
+        CommandError: The path is not a folder, or not in a git repository.
+    """
+    rule = f"--head: must be a checkout of git, got {str(head)!r}"
+    if not head.is_dir():
+        raise CommandError(f"{rule}: no such folder")
+    argv = ["git", "-C", str(head), "rev-parse", "--git-dir"]
+    try:
+        answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise CommandError(_NO_GIT) from None
+    if answer.returncode:
+        lines = answer.stderr.strip().removeprefix("fatal: ").splitlines() or ["git refuses"]
+        raise CommandError(f"{rule}: {lines[0]}")
+    return head.resolve()
 
 
 @contextmanager
@@ -114,7 +145,7 @@ def changed_files(head: Path, commit: str) -> list[str]:
 
 
 def touches(stack: str, files: list[str]) -> bool:
-    """Say whether changed files may change what a stack makes: when in doubt, they do."""
+    """Return whether changed files can affect a stack; when in doubt, they can."""
     return any(_touches(stack, name) for name in files)
 
 

@@ -105,7 +105,7 @@ def _verb(change: Change) -> str:
 
 
 def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:
-    """Say whether pods may run on the nodes of a pool, by compute class and taints."""
+    """Return whether pods can run on the nodes of a pool, by compute class and taints."""
     config: dict[str, Any] = pool.get("nodeConfig") or {}
     labels: dict[str, Any] = config.get("labels") or {}
     if (pod.compute_class or "") != str(labels.get(COMPUTE_CLASS_LABEL) or ""):

@@ -47,7 +47,7 @@ def restarts(kind: str, old: Inputs, new: Inputs) -> str:
 
 
 def _by_hand(inputs: Inputs) -> bool:
-    """Say whether a new template waits until somebody deletes the pods."""
+    """Return whether a new template waits until the pods are deleted."""
     return at(inputs, "spec", "updateStrategy", "type") == "OnDelete"
 
 
@@ -81,7 +81,7 @@ def _of_cluster(old: Inputs, new: Inputs) -> str:
 
 
 def _zones_gone(old: Inputs, new: Inputs) -> list[str]:
-    """Say whose nodes are removed: those of zones that are no longer listed.
+    """Return whose nodes are removed: those of zones that are no longer listed.
 
     A cluster's zones become those of all its pools, by
     https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
@@ -95,6 +95,6 @@ def _zones_gone(old: Inputs, new: Inputs) -> list[str]:
 
 
 def _surge(settings: Inputs) -> str:
-    """Say how nodes are made anew; GKE's own numbers are 1 and 0."""
+    """Return how nodes are re-created; GKE's own numbers are 1 and 0."""
     extra, out = settings.get("maxSurge", 1), settings.get("maxUnavailable", 0)
     return f"surge: {extra} more, {out} out at a time"

@@ -19,8 +19,8 @@ from typing import Any
 import yaml
 
 from infra.reading.load import EngineLoader
-from scripts.console import ensure_tools
-from scripts.render import said
+from scripts.console import ensure_tools, one_line
+from scripts.preview_states import preview_errors
 from scripts.scratch_project import backend, scratch_project
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
@@ -184,7 +184,7 @@ def _project(folder: Path, stack: str, side: Checkout) -> Path:
     try:
         return scratch_project(folder, stack, without_keys(file.read_text()), side.root)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RunError(side, f"cannot be read: {error}") from error
+        raise RunError(side, f"the stack file cannot be read: {one_line(str(error))}") from error
 
 
 def without_keys(text: str) -> str:
@@ -215,7 +215,7 @@ def _opened(value: Any) -> Any:
 def _init(cli: Runner, stack: str, side: Checkout, project: Path) -> None:
     made = cli.run(project, "stack", "init", stack, "--no-select")
     if made.returncode:
-        raise RunError(side, made.stderr.strip())
+        raise RunError(side, one_line(made.stderr))
 
 
 def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[State, ...]:
@@ -225,8 +225,8 @@ def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[S
     if done.returncode:
         raise RunError(
             side,
-            "its program does not run on this checkout's twin and packages, so nothing can be "
-            f"compared with it: {_reason(done.stdout + done.stderr)}",
+            "the program does not run with the twin and the packages of this checkout, so there is "
+            f"nothing to compare with: {_reason(done.stdout + done.stderr)}",
         )
     [file] = (project.parent / "state" / ".pulumi" / "stacks").glob(f"*/{stack}.json")
     document: State = json.loads(file.read_text())
@@ -249,6 +249,6 @@ def _reason(output: str) -> str:
 def _previewed(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[Step, ...]:
     answer = cli.run(project, "preview", "-s", stack, "--json", "--show-sames")
     if answer.returncode:
-        told = said(answer.stdout) or _reason(answer.stderr + answer.stdout)
-        raise RunError(side, f"the preview fails: {told}")
+        told = preview_errors(answer.stdout) or _reason(answer.stderr + answer.stdout)
+        raise RunError(side, f"the preview failed: {one_line(told)}")
     return tuple(json.loads(answer.stdout)["steps"])

@@ -15,7 +15,7 @@ def lines(verdict: Verdict) -> Iterator[str]:
         yield f"  blocked by {text}"
     for one in verdict.stacks:
         if one.to_name:
-            yield f"  to mean it, say in stacks/Pulumi.{one.stack}.yaml: {one.allowance}"
+            yield f"  to allow this, set in stacks/Pulumi.{one.stack}.yaml: {one.allowance}"
     for one in verdict.stacks:
         yield from _stack(one)
     for name in verdict.untouched:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gke_inference.catalogue.rungs import RungError
 from infra.stack import Platform
 from infra.stack.problems import StackError
-from scripts.render import cluster_names
+from scripts.preview_states import cluster_names
 from scripts.verdicts.capacity import Asked, capacity
 from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.checkouts import Checkout

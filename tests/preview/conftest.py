@@ -3,7 +3,7 @@ from functools import cache
 import pytest
 
 from scripts.engine import Engine
-from scripts.render import preview_states
+from scripts.preview_states import preview_states
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths

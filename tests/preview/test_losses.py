@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scripts.console import CommandError
-from scripts.guard import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
+from scripts.data_loss import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
 from scripts.scratch_project import backend, scratch_project
 from tests.preview.checkpoint import checkpoint
 from twin.host.paths import REPOSITORY

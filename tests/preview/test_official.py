@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from policies.reading import CLUSTER
+from policies.framework.reading import CLUSTER
 
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import compare, runner

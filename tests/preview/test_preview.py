@@ -9,9 +9,10 @@ from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
 from policies.objects.documents import sources
 from scripts.engine import stack_names
-from scripts.render import preview_states, write
+from scripts.preview_states import preview_states
+from scripts.render import write
 from scripts.scratch_project import backend, scratch_project
-from scripts.strict import check_folder
+from scripts.server_side_checks import check_folder
 from tests.contract.infra.broken_stacks import broken_stacks
 from twin.cluster import lifecycle as clusters
 from twin.host.paths import REPOSITORY

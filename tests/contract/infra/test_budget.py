@@ -89,8 +89,6 @@ def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
     assert stack.budget is not None
     share = found.total("minimum") * HOURS_PER_MONTH / 2 / 2_000_000
     said = of_budget(stack.budget, found)
-    assert said.startswith(
-        f"budget: $2,000,000 a month; the models take ≥ {share:.0%} at minimum, "
-    )
+    assert said.startswith(f"budget: $2,000,000 a month; the models use ≥ {share:.0%} at minimum, ")
     assert " expected, ≥ " in said
     assert said.endswith("50 % off list prices")

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi_policy as sdk
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
-from policies.framework.rule import Policy, StackRule
+from policies.framework.rule import Policy, ResourceRule, StackRule
 from policies.pack.policies import policy_of, stack_policy_of
 from policies.pack.rendered import with_unknowns
 
@@ -29,11 +29,12 @@ def answer(rule: Policy, case: dict[str, Any]) -> Any:
     """Return the messages of a policy about a case, or `unknown`."""
     if isinstance(rule, StackRule):
         return _answer_about_stack(rule, case)
+    assert isinstance(rule, ResourceRule)
     args = _arguments(case)
     return _messages(lambda report: policy_of(rule).validate(args, report))
 
 
-def remedied(rule: Policy, case: dict[str, Any]) -> Any:
+def remedied(rule: ResourceRule, case: dict[str, Any]) -> Any:
     """Return the properties that a remediating policy makes of a case; None where it has none."""
     return policy_of(rule).remediate(_arguments(case))
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from gke_inference.serving.live_adapters import LOADER
-from scripts.ask import stream_chat
 from scripts.engine import Engine
+from scripts.model_client import stream_chat
 from scripts.placements import placements, settled
 from scripts.scratch_project import backend, scratch_project
 from simulator.traffic import Outcome, Report, Trace, mixed_lengths, run

@@ -6,8 +6,8 @@ import time
 import pytest
 from PIL import Image
 
-from scripts.ask import draw
 from scripts.console import CommandError
+from scripts.model_client import generate_images
 from tests.platform.faults.rig import Platform
 from twin.host.paths import REPOSITORY
 
@@ -25,7 +25,7 @@ def platform(tmp_path_factory):
         until = time.monotonic() + 120
         while True:
             try:
-                draw(made.url, MODEL, "x")
+                generate_images(made.url, MODEL, "x")
                 break
             except CommandError:
                 assert time.monotonic() < until
@@ -42,19 +42,19 @@ def sides(picture):
 
 
 def test_the_gateway_gives_as_many_pictures_as_were_asked_for_of_one_seed_each(platform):
-    pictures = draw(platform.url, MODEL, "a red bicycle", n=4, seed=7)
+    pictures = generate_images(platform.url, MODEL, "a red bicycle", count=4, seed=7)
     assert [picture.seed for picture in pictures] == [7, 8, 9, 10]
     assert {sides(picture) for picture in pictures} == {(1024, 1024)}
     assert len({picture.file for picture in pictures}) == 4
-    assert draw(platform.url, MODEL, "a red bicycle", seed=9)[0].file == pictures[2].file
+    assert generate_images(platform.url, MODEL, "a red bicycle", seed=9)[0].file == pictures[2].file
 
 
 def test_an_adapter_is_routed_by_its_name_in_the_body(platform):
-    ours = draw(platform.url, "comic", "a red bicycle", seed=7)[0]
-    assert ours.file != draw(platform.url, MODEL, "a red bicycle", seed=7)[0].file
+    ours = generate_images(platform.url, "comic", "a red bicycle", seed=7)[0]
+    assert ours.file != generate_images(platform.url, MODEL, "a red bicycle", seed=7)[0].file
 
 
 def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platform):
-    assert sides(draw(platform.url, MODEL, "x", size="768x1344")[0]) == (768, 1344)
+    assert sides(generate_images(platform.url, MODEL, "x", size="768x1344")[0]) == (768, 1344)
     with pytest.raises(CommandError, match=r"HTTP 400 .*size: must be one of"):
-        draw(platform.url, MODEL, "x", size="512x512")
+        generate_images(platform.url, MODEL, "x", size="512x512")

@@ -14,8 +14,8 @@ from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
 from infra.reading.load import read
-from scripts.ask import stream_chat
-from scripts.dashboards import publish
+from scripts.dashboard_files import publish
+from scripts.model_client import stream_chat
 from twin.cluster.monitoring.promql import query
 
 pytestmark = pytest.mark.needs_tools

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
 from scripts.check import check
 from scripts.console import CommandError
@@ -18,8 +19,8 @@ def run(capsys, *paths, **options):
     code = 0
     try:
         check(list(paths), **options)
-    except SystemExit as ended:
-        code = int(str(ended.code))
+    except typer.Exit as ended:
+        code = ended.exit_code
     return code, capsys.readouterr().out
 
 

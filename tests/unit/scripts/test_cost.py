@@ -37,8 +37,8 @@ def test_sums_with_a_rung_without_a_price_say_so_and_name_the_rung(capsys):
 
 def test_the_cost_of_a_unit_by_model_carries_the_sign_where_a_line_of_it_lacks_a_price(capsys):
     text = " ".join(printed(capsys, "prod").split())
-    assert "llama-3.3-70b ≥ $6." in text.partition("a unit by model")[2]
-    assert "qwen3-32b $1." in text.partition("a unit by model")[2]
+    assert "llama-3.3-70b ≥ $6." in text.partition("unit cost by model")[2]
+    assert "qwen3-32b $1." in text.partition("unit cost by model")[2]
     found = json.loads(printed(capsys, "prod", as_json=True))["by_model_a_unit"]
     assert found["llama-3.3-70b"]["is_lower_bound"]
     assert not found["qwen3-32b"]["is_lower_bound"]

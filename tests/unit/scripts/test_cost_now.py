@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from infra.reading.load import read
-from scripts import cost
+from scripts import running_cost
 from scripts.placements import Placement
 from twin.wire.kube import KubeError
 
@@ -22,32 +22,32 @@ def twin(monkeypatch):
     """Makes a twin of some clusters, with replicas that cost a dollar or have no price."""
 
     def made(*names, ports=(1, 2)):
-        monkeypatch.setattr(cost.daemon, "ports", lambda paths: ports)
-        monkeypatch.setattr(cost.clusters, "folders", lambda paths: names)
-        monkeypatch.setattr(cost.ClusterSpec, "load", staticmethod(Cluster))
+        monkeypatch.setattr(running_cost.daemon, "ports", lambda paths: ports)
+        monkeypatch.setattr(running_cost.clusters, "folders", lambda paths: names)
+        monkeypatch.setattr(running_cost.ClusterSpec, "load", staticmethod(Cluster))
         found = [
             Placement("chat", name, "pod", "ready", "rung", "zone", price, False)
             for name in names
             for price in (1.0, None)
         ]
-        monkeypatch.setattr(cost, "placements", lambda paths: found)
+        monkeypatch.setattr(running_cost, "placements", lambda paths: found)
 
     return made
 
 
 def test_only_the_clusters_of_the_stack_are_counted(twin):
     twin("acme-local-us-central1", "other-dev-us-central1")
-    assert cost.running(read("local")) == 1.0
+    assert running_cost.running(read("local")) == 1.0
 
 
 def test_a_twin_that_runs_another_stack_costs_this_one_nothing_that_is_known(twin):
     twin("other-dev-us-central1")
-    assert cost.running(read("local")) is None
+    assert running_cost.running(read("local")) is None
 
 
 def test_a_twin_that_is_down_is_no_cost_of_zero(twin):
     twin("acme-local-us-central1", ports=None)
-    assert cost.running(read("local")) is None
+    assert running_cost.running(read("local")) is None
 
 
 def test_a_cluster_that_does_not_answer_is_no_cost_of_zero(twin, monkeypatch):
@@ -56,5 +56,5 @@ def test_a_cluster_that_does_not_answer_is_no_cost_of_zero(twin, monkeypatch):
     def away(paths):
         raise KubeError(0, "", "away", {})
 
-    monkeypatch.setattr(cost, "placements", away)
-    assert cost.running(read("local")) is None
+    monkeypatch.setattr(running_cost, "placements", away)
+    assert running_cost.running(read("local")) is None

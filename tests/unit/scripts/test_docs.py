@@ -2,10 +2,13 @@ import re
 from urllib.parse import unquote
 
 import pytest
+import typer
 
 from policies.rules import policies
+from scripts import docs
+from scripts.app import COMMANDS
 from scripts.docs import PAGES, stale_pages
-from scripts.main import COMMANDS
+from scripts.exit_codes import CHECKS, ExitCode
 from twin.host.paths import REPOSITORY
 from twin.world.rules import all_rules
 
@@ -87,7 +90,9 @@ def test_every_subcommand_and_its_options_are_on_the_page_of_the_program():
     text = PAGES["docs/reference/cli.md"]()
     for name in COMMANDS:
         assert f"\n## {name}\n" in text
-    for option in ("--stack", "--scenario", "--speed", "--force", "--comment", "--ci"):
+    for name in ("images pin", "images build", "bench routing", "kernels tune"):
+        assert f"\n### {name}\n" in text
+    for option in ("--stack", "--scenario", "--speed", "--force", "--comment", "--ci", "--dry-run"):
         assert f"`{option}" in text
 
 
@@ -107,3 +112,20 @@ def test_descriptions_of_components_are_text_and_not_code():
 def test_mappings_of_a_stack_link_to_what_they_hold():
     text = PAGES["docs/reference/stack.md"]()
     assert "| `models` | mapping of name to [Model](#model) |" in text
+
+
+def test_a_page_that_is_out_of_date_fails_the_check_and_is_not_written(monkeypatch, capsys):
+    monkeypatch.setattr(docs, "stale_pages", lambda: ["docs/policies.md"])
+    with pytest.raises(typer.Exit) as ended:
+        docs.docs(check=True)
+    assert ended.value.exit_code == ExitCode.CHECK_FAILED
+    assert capsys.readouterr().out == "out of date: docs/policies.md; run make docs\n"
+
+
+def test_the_page_of_exit_codes_has_each_code_and_each_check_once():
+    text = PAGES["docs/reference/exit-codes.md"]()
+    for code in ExitCode:
+        assert text.count(f"\n| {code.value} | {code.__doc__} |") == 1
+    for command, reason in CHECKS.items():
+        assert text.count(f"\n| `{command}` | {reason} |") == 1
+        assert command.split()[0] in COMMANDS

@@ -5,14 +5,16 @@ import json
 from datetime import date
 
 import pytest
+import typer
 
 from gke_inference.catalogue.versions import images, lock
 from infra.plan.image_names import needed, repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import images as images_command
-from scripts import images_actions, images_build, images_files, images_lock, images_registry
+from scripts import images_actions, images_build, images_files, images_lock, images_registry, main
 from scripts.bootstrap_cloud import Cloud
 from scripts.console import CommandError
+from scripts.exit_codes import ExitCode
 from scripts.images_actions import ImagesError
 from scripts.images_registry import Registry, RegistryError, host_of
 
@@ -136,7 +138,7 @@ def test_a_stack_is_pinned_only_to_what_is_the_same_in_every_region():
     said = []
     known.found["asia-southeast1"] = TWO
     assert images_actions.pin_stack(known, stack(), "abc", ["vllm_tpu"], said.append) == {}
-    assert "must be one image in us-central1, europe-west4, asia-southeast1" in said[-1]
+    assert "must be the same image in us-central1, europe-west4, asia-southeast1" in said[-1]
 
 
 def test_a_mirror_copies_by_digest_into_every_region_and_looks_at_what_arrived():
@@ -153,15 +155,15 @@ def test_a_mirror_copies_by_digest_into_every_region_and_looks_at_what_arrived()
 
 def test_a_copy_that_arrives_as_something_else_is_an_error():
     known = Known(**{"nginx-unprivileged": ONE})
-    with pytest.raises(RegistryError, match="arrived as"):
+    with pytest.raises(RegistryError, match="must have digest"):
         images_actions.mirror(known, stack(), ["model_catalogue"], lambda _: None, dry_run=False)
 
 
 @pytest.mark.parametrize(
     ("platform", "only", "message"),
     [
-        (read("local"), [], "the stack has no `images`"),
-        (stack(), ["endpoint_picker"], r"epp:v1\.2\.0 has no digest.*images pin"),
+        (read("local"), [], "^images: is required in the stack"),
+        (stack(), ["endpoint_picker"], r"must have a digest in .*, got .*epp:v1\.2\.0.*images pin"),
         (
             stack(),
             ["picker"],
@@ -219,7 +221,7 @@ def test_a_registry_that_does_not_end_is_an_error_of_one_line(monkeypatch, tmp_p
     program.chmod(0o755)
     monkeypatch.setattr(images_registry, "tool", lambda _: program)
     monkeypatch.setattr(images_registry, "_TIMEOUT_SECONDS", 0.2)
-    with pytest.raises(RegistryError, match="no end after"):
+    with pytest.raises(RegistryError, match="did not finish within"):
         Registry().digest("a.io/i:1")
 
 
@@ -228,7 +230,7 @@ def test_an_answer_that_is_no_digest_is_an_error(monkeypatch, tmp_path):
     program.write_text("#!/bin/sh\necho hello")
     program.chmod(0o755)
     monkeypatch.setattr(images_registry, "tool", lambda _: program)
-    with pytest.raises(RegistryError, match="'hello', no digest"):
+    with pytest.raises(RegistryError, match="must return a digest, got 'hello'"):
         Registry().digest("docker.io/library/python:3.12")
 
 
@@ -278,8 +280,8 @@ def test_a_dry_run_shows_the_whole_build_or_the_command():
 @pytest.mark.parametrize(
     ("only", "local", "message"),
     [
-        (["vllm_gpu"], True, r"images\.vllm_gpu: .* has no digest.*images pin"),
-        (["vllm_tpu"], False, r"no `images\.build`: say --local"),
+        (["vllm_gpu"], True, r"images\.vllm_gpu: must have a digest in .*images pin"),
+        (["vllm_tpu"], False, r"^images\.build: is required in the stack"),
         (["sglang_gpu"], False, "--only: must be one of vllm_gpu, vllm_tpu, got 'sglang_gpu'"),
     ],
 )
@@ -295,7 +297,7 @@ def test_no_two_images_have_one_name_in_a_repository():
 
 
 def listed(capsys, *, sizes=False, as_json=False):
-    images_command.images(images_command.Action.LIST, "prod", sizes=sizes, as_json=as_json)
+    images_command.list_images("prod", sizes=sizes, as_json=as_json)
     return capsys.readouterr().out
 
 
@@ -326,16 +328,16 @@ def test_a_size_that_is_not_known_is_said_with_the_reason(capsys, monkeypatch):
 
 
 def test_what_is_pinned_already_is_said(capsys):
-    images_command.images(images_command.Action.PIN, only=["python"])
+    images_command.pin(only=["python"])
     digest = lock()["bases"]["python"]["digest"]
-    assert capsys.readouterr().out == f"bases.python: is pinned already, to {digest}\n"
+    assert capsys.readouterr().out == f"bases.python: is already pinned to {digest}\n"
 
 
 def test_the_image_that_only_our_registry_has_says_how_it_is_pinned():
     said = []
     assert images_actions.pin_lock(Known(), ["diffusion_tpu"], said.append) == {}
     assert said == [
-        "images.diffusion_tpu: is in our own registries alone: images build, then pin --stack"
+        "images.diffusion_tpu: is only in our own registries: run images build, then pin --stack"
     ]
 
 
@@ -347,23 +349,32 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
         return self.locked.read_text()
 
     monkeypatch.setattr(images_lock.PackageLock, "resolve", resolve)
-    images_command.images(images_command.Action.LOCK, only=["vllm_tpu"])
+    images_command.lock(only=["vllm_tpu"])
     assert resolved == ["vllm-tpu"]
     assert capsys.readouterr().out == "up to date: vllm_tpu\n"
     with pytest.raises(CommandError, match=r"^--only: must be one of diffusion_tpu, vllm_tpu, got"):
-        images_command.images(images_command.Action.LOCK, only=["vllm_gpu"])
+        images_command.lock(only=["vllm_gpu"])
 
 
 @pytest.mark.parametrize(
-    ("action", "options", "message"),
+    ("line", "message"),
     [
-        ("lock", {"stack": "prod"}, "--stack: must be left out for lock: it is of list, pin,"),
-        ("build", {"stack": "prod", "sizes": True}, "--sizes: must be left out for build"),
-        ("pin", {"as_json": True}, "--json: must be left out for pin: it is of list"),
-        ("list", {}, "--stack: is required for images list"),
-        ("list", {"stack": "prod", "only": ["vlm_tpu"]}, r"--only: .*did you mean 'vllm_tpu'\?"),
+        ("lock --stack prod", "--stack: is not an option of gke-inference images lock"),
+        ("build --stack prod --sizes", "--sizes: is not an option of gke-inference images build"),
+        ("pin --json", "--json: is not an option of gke-inference images pin"),
+        ("pin --revision abc", "--revision: must be omitted without --stack"),
+        ("list", "--stack: is required"),
+        ("list --stack prod --only vlm_tpu", r"--only: .*did you mean 'vllm_tpu'\?"),
     ],
 )
-def test_an_option_that_an_action_would_not_look_at_is_refused(action, options, message):
-    with pytest.raises(CommandError, match=message):
-        images_command.images(images_command.Action(action), **options)
+def test_an_option_that_does_not_apply_is_refused(monkeypatch, line, message):
+    with pytest.raises(CommandError, match=f"^{message}"):
+        main._run(["images", *line.split()])
+
+
+def test_a_lock_that_is_out_of_date_fails_a_dry_run(monkeypatch, capsys):
+    monkeypatch.setattr(images_lock.PackageLock, "resolve", lambda *_, **__: "changed")
+    with pytest.raises(typer.Exit) as ended:
+        images_command.lock(only=["vllm_tpu"], dry_run=True)
+    assert ended.value.exit_code == ExitCode.CHECK_FAILED
+    assert "1 locks are out of date" in capsys.readouterr().out

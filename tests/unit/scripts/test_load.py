@@ -6,7 +6,7 @@ import pytest
 
 from scripts import load as load_module
 from scripts.console import CommandError
-from scripts.load import Load, node_curves, tell, trace_of
+from scripts.load import Load, node_curves, print_report, trace_of
 from simulator.traffic import Outcome, Record, Report
 from twin.drawings.curves_svg import Curve, Panel, save
 from twin.world.events import Events
@@ -64,9 +64,9 @@ def test_who_waits_is_told_of_every_change_of_the_replicas(monkeypatch, tmp_path
 def test_traffic_that_lost_a_request_is_an_error(tmp_path):
     answered = Record(0, Outcome.ANSWERED, 0.0, 0.0, 1.0, tokens=4, replica="a")
     lost = Record(1, Outcome.LOST, 0.0, 0.0, 1.0, error="reset")
-    tell(Report((answered,)), tmp_path)
+    print_report(Report((answered,)), tmp_path)
     with pytest.raises(CommandError, match="1 requests lost, the first: reset"):
-        tell(Report((answered, lost)), tmp_path)
+        print_report(Report((answered, lost)), tmp_path)
     assert '"lost": 1' in (tmp_path / "traffic.json").read_text()
 
 

@@ -1,4 +1,4 @@
-"""The program's own help, and which subcommands a command line loads."""
+"""The program's help, which commands a command line loads, and how errors of the machine end."""
 
 import errno
 import subprocess
@@ -9,14 +9,22 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import main
-from scripts.main import COMMANDS, app_for, build_app, list_app
+from scripts.app import COMMANDS, GROUPS, PURPOSES, app_for, build_app, list_app
+from scripts.exit_codes import ExitCode
 from twin.host.paths import REPOSITORY
 
 
-def test_the_help_without_the_subcommands_is_the_help_with_them():
-    said = [CliRunner().invoke(app, ["--help"]).stdout for app in (list_app(), build_app())]
-    assert said[0] == said[1]
-    assert all(f"│ {name} " in said[0] for name in COMMANDS)
+def test_the_help_without_the_commands_is_the_help_with_them():
+    texts = [CliRunner().invoke(app, ["--help"]).stdout for app in (list_app(), build_app())]
+    assert texts[0] == texts[1]
+    assert all(f"│ {name} " in texts[0] for name in COMMANDS)
+
+
+def test_the_help_groups_commands_by_purpose_in_one_order():
+    text = CliRunner().invoke(list_app(), ["--help"]).stdout
+    titles = [line.strip("╭─╮ ").split(":")[0] for line in text.splitlines() if "╭─" in line]
+    assert titles == ["Options", *GROUPS]
+    assert GROUPS.keys() == PURPOSES.keys()
 
 
 @pytest.mark.parametrize(
@@ -26,6 +34,7 @@ def test_the_help_without_the_subcommands_is_the_help_with_them():
         (["--help"], None),
         (["verdcit"], None),
         (["verdict", "--base", "up"], ["verdict"]),
+        (["images", "pin"], ["images"]),
         (["--", "verdict"], list(COMMANDS)),
         (["verdcit", "verdict"], list(COMMANDS)),
     ],
@@ -38,7 +47,7 @@ def test_only_what_a_command_line_can_run_is_loaded(monkeypatch, arguments, load
             return lambda: None
 
     monkeypatch.setattr(
-        "scripts.main.importlib.import_module", lambda name: seen.append(name) or Module()
+        "scripts.app.importlib.import_module", lambda name: seen.append(name) or Module()
     )
     app_for(arguments)
     assert seen == [f"scripts.{name}" for name in loaded or ()]
@@ -50,17 +59,27 @@ def test_a_wrong_name_is_answered_with_the_nearest():
     assert "verdict" in answer.stderr
 
 
-def test_an_output_without_room_is_one_line():
+def test_a_full_disk_under_the_output_is_one_line():
     argv = [sys.executable, "-m", "scripts.main", "coldstart"]
     with Path("/dev/full").open("w") as full:
         answer = subprocess.run(
             argv, cwd=REPOSITORY, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert answer.returncode == 2
-    assert answer.stderr == "error: the output: No space left on device\n"
+    assert answer.returncode == ExitCode.ERROR
+    assert answer.stderr == "error: standard output: No space left on device\n"
 
 
-def test_a_folder_that_may_not_be_written_is_named(monkeypatch, capsys):
+def test_a_reader_that_ends_first_is_no_error():
+    command = (
+        f"{sys.executable} -m scripts.main coldstart --json | head -c 1; exit ${{PIPESTATUS[0]}}"
+    )
+    answer = subprocess.run(
+        ["bash", "-c", command], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stderr) in {(ExitCode.BROKEN_PIPE, ""), (ExitCode.OK, "")}
+
+
+def test_a_folder_that_is_not_writable_is_named(monkeypatch, capsys):
     def refused(_):
         raise PermissionError(errno.EACCES, "Permission denied", "build/local")
 

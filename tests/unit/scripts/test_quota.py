@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import typer
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
@@ -14,12 +15,12 @@ from gke_inference.catalogue.quotas import metric
 from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
-from scripts import bootstrap_run, main, up
-from scripts import quota as module
+from scripts import bootstrap_run, up
 from scripts.bootstrap_cloud import Cloud
-from scripts.console import CommandError
-from scripts.quota import Against, has_credentials, quota, refuse_shortage, twin_limits
-from scripts.quota_limits import CloudLimits, limit_in
+from scripts.console import CheckFailedError, CommandError
+from scripts.quota import Against, has_credentials, quota
+from scripts.quota_limits import CloudLimits, limit_in, twin_limits
+from scripts.quota_shortage import refuse_shortage
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Claim, World
@@ -95,8 +96,8 @@ def printed(capsys, **options: Any) -> dict[str, Any]:
     code = 0
     try:
         quota("local", json_output=True, **options)
-    except SystemExit as stop:
-        code = int(stop.code or 0)
+    except typer.Exit as ended:
+        code = ended.exit_code
     return {"code": code, **json.loads(capsys.readouterr().out)}
 
 
@@ -157,7 +158,7 @@ def test_a_quota_of_the_project_is_asked_for_without_dimensions():
 
 def test_a_twin_that_nobody_limited_compares_nothing_and_says_so(twin, capsys):
     quota("local", against=Against.TWIN)
-    assert "none compared: this twin has no limits" in capsys.readouterr().out
+    assert "none checked: this twin has no limits" in capsys.readouterr().out
     answer = printed(capsys)
     assert (answer["code"], answer["against"], answer["is_short"]) == (0, "twin", False)
     assert {row["state"] for row in answer["needs"]} == {"no limit"}
@@ -196,11 +197,11 @@ def test_the_limits_of_a_running_twin_are_those_of_its_world_with_what_is_in_use
 
 
 def test_the_table_shows_what_is_short_and_why(twin, capsys):
-    with pytest.raises(SystemExit) as stop:
+    with pytest.raises(typer.Exit) as ended:
         quota("local", scenario=SHORT, explain=True)
-    assert stop.value.code == 1
+    assert ended.value.exit_code == 1
     said = capsys.readouterr().out
-    assert "23 quotas against the limits of the twin: 4 short" in said
+    assert "23 quotas against the limits of the twin: 4 insufficient" in said
     assert "a node more in an upgrade" in said
     assert said.count("gcloud beta quotas preferences create") == 4
 
@@ -209,7 +210,7 @@ def test_the_table_shows_what_is_short_and_why(twin, capsys):
     ("options", "message"),
     [
         ({"scenario": "drought"}, r"^--scenario: must be one of .*quota-short.*, got 'drought'"),
-        ({"scenario": SHORT, "against": Against.CLOUD}, "--scenario: must be left out"),
+        ({"scenario": SHORT, "against": Against.CLOUD}, "--scenario: must be omitted"),
         ({"stack": "prud"}, "^--stack: must be one of .*, got 'prud'"),
     ],
 )
@@ -220,10 +221,11 @@ def test_options_that_do_not_go_are_one_message(twin, options, message):
 
 def test_up_is_refused_when_short_before_anything_starts(twin, monkeypatch):
     monkeypatch.setattr(up, "Engine", lambda *_: pytest.fail("the engine was started"))
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(CheckFailedError) as error:
         up.up("local", scenario=SHORT)
     said = str(error.value)
-    assert "NVIDIA_L4_GPUS in us-central1: asks for 6, limit 1, short by 5" in said
+    assert "\n" not in said
+    assert "NVIDIA_L4_GPUS in us-central1 needs 6, limit 1, missing 5" in said
     assert "--over-quota" in said
     assert "gke-inference quota --stack local --scenario quota-short" in said
     assert not twin.root.exists()
@@ -319,12 +321,6 @@ def test_the_entry_with_most_of_the_dimensions_holds(wanted, value):
     assert limit_in(info, wanted) == value
 
 
-def test_the_command_is_one_of_the_program():
-    assert "quota" in main.COMMANDS
-    assert module.quota.__doc__ is not None
-    assert "exit code 1" in module.quota.__doc__
-
-
 def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
     short = {each.need.metric.name for each in standings(needs(read("local")), twin_limits(SHORT))
              if each.short_by}  # fmt: skip
@@ -338,7 +334,7 @@ def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
 
 @pytest.mark.parametrize("email", ["", "ops", "ops@example", "ops @example.com", "a@b@c.de"])
 def test_a_contact_that_is_no_address_is_refused_before_anything_is_asked(monkeypatch, email):
-    monkeypatch.setattr(module, "stack_of", lambda _: pytest.fail("it went on"))
+    monkeypatch.setattr("scripts.quota.stack_of", lambda _: pytest.fail("it went on"))
     with pytest.raises(CommandError, match=r"^--email: must be an address such as .*, got"):
         quota("local", email=email)
 

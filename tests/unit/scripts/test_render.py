@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scripts import render
+from scripts import preview_states, render
 from scripts.console import CommandError
 from twin.wire.rpc import UNKNOWN
 
@@ -58,22 +58,24 @@ def test_an_object_that_is_no_longer_there_loses_its_file(tmp_path):
 
 
 def test_a_value_that_is_not_known_yet_is_readable():
-    assert render.without_unknowns({"a": [f"x/{UNKNOWN}"]}) == {"a": [f"x/{render.NOT_KNOWN}"]}
+    assert render.without_unknowns({"a": [f"x/{UNKNOWN}"]}) == {
+        "a": [f"x/{preview_states.NOT_KNOWN}"]
+    }
 
 
 def test_two_objects_of_one_name_are_an_error(tmp_path):
-    with pytest.raises(CommandError, match="two objects have this kind"):
+    with pytest.raises(CommandError, match="must be one object, got two"):
         render.write(states(config_map("a"), config_map("b")), tmp_path)
 
 
 def test_a_kubeconfig_of_no_cluster_is_an_error(tmp_path):
-    with pytest.raises(CommandError, match="its kubeconfig comes from 0 clusters"):
+    with pytest.raises(CommandError, match="its kubeconfig must come from one cluster, got 0"):
         render.write(states(kubeconfig_from=()), tmp_path)
 
 
 def test_an_object_on_the_default_provider_is_an_error(tmp_path):
     lost = config_map(provider="urn:pulumi:dev::p::pulumi:providers:kubernetes::default")
-    with pytest.raises(CommandError, match="no provider of its own cluster"):
+    with pytest.raises(CommandError, match="must have the provider of a cluster"):
         render.write(states(lost), tmp_path)
 
 
@@ -83,8 +85,8 @@ def test_a_failed_preview_is_told_by_its_errors_alone():
         ' {"message": "zone must be one of a, b", "severity": "error"},'
         ' {"message": "slow", "severity": "info"}]}'
     )
-    assert render.said(output) == "zone must be one of a, b"
-    assert render.said("no json") == ""
+    assert preview_states.preview_errors(output) == "zone must be one of a, b"
+    assert preview_states.preview_errors("no json") == ""
 
 
 def test_a_stack_that_is_wrong_is_one_message_before_an_engine_starts():

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from infra.reading.load import STACKS, EngineLoader, platform_of, read
 from infra.stack.problems import StackError
 from scripts import engine, env, preview, status, up
+from scripts.app import build_app
 from scripts.ask import endpoint_of
 from scripts.console import CommandError
 from scripts.engine import Engine, check_file
-from scripts.main import build_app
 from twin import daemon
 
 BROKEN = "config:\n  gke-inference:platform: {models: [\n"
@@ -84,7 +84,7 @@ def listener() -> Iterator[str]:
 def test_an_address_that_nobody_listens_at_is_a_stack_that_is_not_up(tmp_path: Path, listener: str):
     folder = tmp_path / "local"
     folder.mkdir()
-    words = "--stack: must be up on the twin, got 'local': make up STACK=local"
+    words = "--stack: must be a stack that is up on the twin, got 'local'; run make up STACK=local"
     with pytest.raises(CommandError, match=words):
         endpoint_of("local", tmp_path)
     (folder / "endpoint").write_text(listener + "\n")
@@ -127,6 +127,6 @@ def test_env_says_that_it_starts_a_twin_and_says_it_where_no_shell_reads(
     answer = CliRunner().invoke(build_app(("env",)), ["env"])
     assert answer.exit_code == 0
     assert answer.stdout == "export PULUMI_HOME=/tmp/here\n"
-    assert "No twin runs: starting one" in answer.stderr
+    assert "The twin is not running: starting it" in answer.stderr
     monkeypatch.setattr(env.daemon, "ports", lambda _: {"gcp": 1})
     assert CliRunner().invoke(build_app(("env",)), ["env"]).stderr == ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scripts import status
+from scripts import replica_status, status
 from scripts.console import CommandError
 from scripts.placements import Placement
 from twin.wire.kube import KubeError
@@ -14,15 +14,15 @@ ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", 1
 
 
 def test_a_sum_without_a_price_is_at_least_what_is_known(capsys) -> None:
-    status.print_status([ONE, replace(ONE, pod="llama-1", usd_per_hour=None)])
+    replica_status.print_replicas([ONE, replace(ONE, pod="llama-1", usd_per_hour=None)])
     said = capsys.readouterr().out
-    assert "at least $1.25 an hour, 1 without a price" in said
+    assert "at least $1.25 an hour; 1 without a price" in said
     assert said.splitlines()[2].endswith("?")
 
 
 def test_a_replica_that_waits_has_no_node_to_be_priced() -> None:
     waits = replace(ONE, state="waits for a node", rung="", usd_per_hour=None)
-    assert status.Sum.of([ONE, waits]) == status.Sum(1.25, 0, False)
+    assert replica_status.Total.of([ONE, waits]) == replica_status.Total(1.25, 0, False)
 
 
 def test_all_of_it_is_json() -> None:
@@ -36,6 +36,6 @@ def test_a_cluster_that_does_not_answer_is_one_line(monkeypatch) -> None:
     def refuse(_: object) -> list[Placement]:
         raise KubeError(503, "", "no answer", {})
 
-    monkeypatch.setattr(status, "placements", refuse)
+    monkeypatch.setattr(replica_status, "placements", refuse)
     with pytest.raises(CommandError, match=r"^a cluster of the twin does not answer: no answer$"):
-        status.replicas(None)  # type: ignore[arg-type]
+        replica_status.find_replicas(None)  # type: ignore[arg-type]

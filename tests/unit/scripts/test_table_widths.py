@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
 from infra.reading.load import read
 from policies.framework.finding import Finding, Verdict
@@ -21,7 +22,7 @@ from scripts import (
     preflight,
     quota,
     replay,
-    status,
+    replica_status,
     trace,
     unit_costs,
 )
@@ -82,7 +83,7 @@ def _project() -> None:
 
 
 def _quota() -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(typer.Exit):
         quota.quota("prod", scenario="quota-short", explain=True)
 
 
@@ -93,18 +94,18 @@ _COMMANDS: dict[str, Callable[[], object]] = {
     "check --list": lambda: check.check(list_rules=True),
     "coldstart": lambda: coldstart.coldstart("prod"),
     "cost": lambda: cost.cost("prod"),
-    "images list": lambda: images.images(images.Action.LIST, "prod"),
+    "images list": lambda: images.list_images("prod"),
     "plan": lambda: plan("llama-3.3-70b"),
     "plan of pictures": lambda: plan("flux.1-schnell"),
     "preflight": lambda: preflight._show(list(lines(read("prod")))),
     "quota": _quota,
     "replay": lambda: replay._print([_LAB], "a trace"),
-    "status": lambda: status.print_table(status._table([_PLACEMENT])),
+    "status": lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),
     "trace": _waterfall,
 }
 _MODULES = (
     bench_confirm, bench_routing, check, coldstart, cost, images_list, plan_show, preflight, quota,
-    replay, status, trace, unit_costs,
+    replay, replica_status, trace, unit_costs,
 )  # fmt: skip
 
 

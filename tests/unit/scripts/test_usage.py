@@ -1,6 +1,7 @@
 """What is wrong with a command line is one line: option, rule, value; and exit code 2."""
 
 import sys
+from typing import Any
 
 import pytest
 import typer
@@ -8,10 +9,11 @@ from typer.testing import CliRunner
 
 from infra.stack.problems import suggest
 from scripts import main
-from scripts.console import CommandError, Exit
-from scripts.docs_cli import cli_page
+from scripts.app import build_app
+from scripts.console import CommandError
+from scripts.exit_codes import ExitCode
+from scripts.options import stack_of
 from scripts.scenario_files import scenario_file
-from scripts.words import stack_of
 
 
 def end_of(monkeypatch, *arguments: str) -> int:
@@ -30,22 +32,34 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ("coldstart --doubling 0", "--doubling: must be at least 1, got 0"),
         ("coldstart --doubling", "--doubling: must have a value, got none"),
         ("coldstart --json=1", "--json: takes no value"),
-        ("coldstart --stak prod", "--stak: is no option of gke-inference coldstart; did you mean"),
-        ("coldstart -x", "-x: is no option of gke-inference coldstart; `gke-inference coldstart -"),
+        (
+            "coldstart --stak prod",
+            "--stak: is not an option of gke-inference coldstart; did you mean",
+        ),
+        (
+            "coldstart -x",
+            "-x: is not an option of gke-inference coldstart; `gke-inference coldstart -",
+        ),
         ("coldstart a", "gke-inference coldstart: got unexpected extra argument(s) (a)"),
         (
             "coldstart --stack prd",
             "--stack: must be one of dev, local, prod, staging, got 'prd'",
         ),
-        ("quota", "--stack: is required (Environment: a file stacks/Pulumi.NAME.yaml)"),
+        ("quota", "--stack: is required (Stack to use: NAME of a file stacks/Pulumi.NAME.yaml)"),
         ("quota --stack prod --against x", "--against: must be one of cloud, twin, got 'x'"),
-        ("images", "ACTION: is required (one of list, pin, mirror, build, lock)"),
-        ("images lst", "ACTION: must be one of list, pin, mirror, build, lock, got 'lst'; did you"),
+        ("images", "COMMAND: is required (one of list, pin, mirror, build, lock)"),
+        (
+            "images lst",
+            "COMMAND: must be one of list, pin, mirror, build, lock, got 'lst'; did you",
+        ),
+        ("images pin --stak x", "--stak: is not an option of gke-inference images pin; did you"),
+        ("bench routing --workers 0", "--workers: must be at least 1, got 0"),
+        ("kernels tune --chip v4", "--chip: must be one of v5e, v6e, got 'v4'"),
         ("coldstrat", "COMMAND: must be one of up, status"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_of_one_form(monkeypatch, capsys, line, said) -> None:
-    assert end_of(monkeypatch, *line.split(" ")) == Exit.ERROR
+    assert end_of(monkeypatch, *line.split(" ")) == ExitCode.ERROR
     out, err = capsys.readouterr()
     assert err.startswith(f"error: {said}")
     assert len(err.splitlines()) == 1
@@ -85,27 +99,54 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("scripts.coldstart.stack_of", interrupted)
-    assert end_of(monkeypatch, "coldstart") == Exit.INTERRUPTED
+    assert end_of(monkeypatch, "coldstart") == ExitCode.INTERRUPTED
     assert "the same command" in capsys.readouterr().err
 
 
-def test_the_reference_says_each_exit_code_once() -> None:
-    page = cli_page()
-    for code in Exit:
-        assert page.count(f"\n| {code.value} | {code.meaning} |") == 1
+def command_lines() -> list[str]:
+    """Return the words of every command and subcommand."""
+    program: Any = typer.main.get_command(build_app())
+    return [
+        line
+        for name, command in program.commands.items()
+        for line in (
+            [f"{name} {subcommand}" for subcommand in command.commands]
+            if hasattr(command, "commands")
+            else [name]
+        )
+    ]
+
+
+LINES = command_lines()
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_command_refuses_an_unknown_option_in_one_line(monkeypatch, capsys, line) -> None:
+    assert end_of(monkeypatch, *line.split(), "--no-such-option") == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    assert err.startswith(f"error: --no-such-option: is not an option of gke-inference {line}; ")
+    assert (len(err.splitlines()), out) == (1, "")
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line != "check"])
+def test_every_command_refuses_an_argument_too_many_in_one_line(monkeypatch, capsys, line) -> None:
+    assert end_of(monkeypatch, *line.split(), "a", "b", "c") == ExitCode.ERROR
+    out, err = capsys.readouterr()
+    assert err.startswith("error: ")
+    assert (len(err.splitlines()), out) == (1, "")
 
 
 @pytest.fixture(scope="module")
 def program() -> typer.Typer:
-    return main.build_app()
+    return build_app()
 
 
-@pytest.mark.parametrize("name", main.COMMANDS)
+@pytest.mark.parametrize("line", LINES)
 def test_help_cuts_no_word_at_80_columns_and_offers_no_flag_that_does_nothing(
-    program, monkeypatch, name
+    program, monkeypatch, line
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    said = CliRunner().invoke(program, [name, "--help"]).stdout
+    said = CliRunner().invoke(program, [*line.split(), "--help"]).stdout
     assert "…" not in said
     assert "--no-" not in said
     assert max(map(len, said.splitlines())) <= 80

@@ -119,7 +119,7 @@ def test_stacks_of_both_sides_are_looked_at_and_another_is_refused(repository):
 
 def test_a_head_that_is_no_checkout_is_one_line_with_the_option_and_the_path(tmp_path):
     for head, reason in (
-        (tmp_path / "nowhere", "there is no such folder"),
+        (tmp_path / "nowhere", "no such folder"),
         (tmp_path, "not a git repository"),
     ):
         with pytest.raises(CommandError, match=r"^--head: must be a checkout of git") as error:

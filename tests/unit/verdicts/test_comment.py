@@ -257,7 +257,7 @@ def test_a_file_that_cannot_be_written_is_one_message_before_anything_runs(
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(command, "judge", lambda *_: pytest.fail("it ran"))
     files = {"json": None, "markdown": None, option: tmp_path / name}
-    with pytest.raises(CommandError, match=f"^--{option}: must be a file that can be written"):
+    with pytest.raises(CommandError, match=f"^--{option}: must be a writable file"):
         command.verdict("main", Path(), None, files["json"], files["markdown"])
 
 

@@ -103,7 +103,9 @@ def test_the_terminal_says_which_words_mean_a_loss_and_what_is_asked_of_quotas()
         Asked("GPUS_ALL_REGIONS", "", "", 0, 2),
     )
     said = list(lines(judged(bucket, claim, capacity=asked)))
-    assert "  to mean it, say in stacks/Pulumi.prod.yaml: allow_replace: [weights, gemma]" in said
+    assert (
+        "  to allow this, set in stacks/Pulumi.prod.yaml: allow_replace: [weights, gemma]" in said
+    )
     quotas = [line.split(None, 1)[1] for line in said if line.startswith("  quota ")]
     assert quotas == [
         "tpu-v6e (TPUS_PER_TPU_FAMILY CT6E) in us-central1: 20 to 1,040 at most",

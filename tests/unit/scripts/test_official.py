@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripts import main
-from scripts.console import Exit
+from scripts.exit_codes import ExitCode
 from twin.host.paths import TwinPaths
 from twin.pulumi import environment, wrappers
 from twin.pulumi.environment import process_environment, pulumi_environment
@@ -230,7 +230,7 @@ def test_a_command_refuses_in_one_line_before_anything_is_made(
     with pytest.raises(SystemExit) as ended:
         main.main()
     out, err = capsys.readouterr()
-    assert ended.value.code == Exit.ERROR
+    assert ended.value.code == ExitCode.ERROR
     assert err.startswith("error: --official: must be installed on this machine, got no ")
     assert len(err.splitlines()) == 1
     assert [name for name in (HOST, "kubernetes", "gcp") if f"{name} on PATH" in err] == names
@@ -243,7 +243,7 @@ def test_a_twin_that_is_thrown_away_needs_no_engine(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(sys, "argv", ["gke-inference", "down", "--force", "--official"])
     with pytest.raises(SystemExit) as ended:
         main.main()
-    assert ended.value.code == Exit.ERROR
+    assert ended.value.code == ExitCode.ERROR
     assert capsys.readouterr().err == (
         "error: --official: must not be given with --force, which destroys no stack\n"
     )

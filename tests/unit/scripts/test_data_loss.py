@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scripts import guard as module
-from scripts.console import CommandError
+from scripts import data_loss as module
+from scripts.console import CheckFailedError, CommandError
+from scripts.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
 from scripts.engine import Engine
-from scripts.guard import EVENTS, guard, losses, refuse_losses, unnamed
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -76,11 +76,12 @@ def test_a_loss_is_meant_when_the_stack_names_it(name):
 
 def test_a_loss_that_nobody_meant_is_refused_with_the_words_that_mean_it(written):
     lines = [event("delete"), event("replace", logical="b", name="acme-b", keys=["location"])]
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(CheckFailedError) as error:
         refuse_losses("prod", written(*lines, allowed=("acme-main",)))
     assert "replace Cluster acme-b (changes: location)" in str(error.value)
     assert "acme-main" not in str(error.value)
     assert "allow_replace: [acme-b]" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_what_is_meant_passes(written):

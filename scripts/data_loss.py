@@ -1,6 +1,6 @@
-"""Finds what a preview would delete or replace that holds data or serves.
+"""Finds the protected resources that an update would delete or replace.
 
-Policies see what a stack will have, never what it will no longer have; the engine's own events say
+Policies see what a stack will have, never what it will no longer have; the engine's own events have
 both.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.reading.load import read
-from scripts.console import CommandError
+from scripts.console import CheckFailedError, CommandError, one_line
 from scripts.engine import Engine
 
 GUARDED = frozenset(
@@ -26,23 +26,23 @@ GUARDED = frozenset(
         "kubernetes:core/v1:PersistentVolumeClaim",
     ]
 )
-"""Types of resources that hold data, or that everything runs on."""
+"""Types of protected resources: they hold data, or everything runs on them."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A resource that would be gone, or another one."""
+    """A protected resource that would be deleted or replaced."""
 
     action: str
     """`delete` or `replace`."""
     kind: str
     name: str
-    """In the cloud, where it has a name of its own there."""
+    """Name in the cloud, if it has one of its own there."""
     logical: str
-    """In the program."""
+    """Name in the program."""
     because: tuple[str, ...]
-    """Properties that make it a replacement."""
+    """Properties whose change requires a replacement."""
     urn: str = ""
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ def losses(events: Iterable[str]) -> list[Loss]:
     """Return what is deleted or replaced in a preview, each once, in the engine's order.
 
     Args:
-        events: lines of the engine's event log.
+        events: Lines of the engine's event log.
     """
     read = (json.loads(line) for line in events if line.strip())
     return losses_in(each.get("resourcePreEvent", {}).get("metadata", {}) for each in read)
@@ -65,7 +65,7 @@ def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
     """Return what is deleted or replaced in steps of the engine, each resource once.
 
     Args:
-        steps: as the engine's events describe them: `op`, `urn`, `type`, `old`, `new`, `keys`.
+        steps: Steps of the engine's events: `op`, `urn`, `type`, `old`, `new`, `keys`.
     """
     found: dict[str, Loss] = {}
     for step in steps:
@@ -97,7 +97,7 @@ def _loss(step: dict[str, Any]) -> Loss | None:
 
 
 def unnamed(found: list[Loss], allowed: Iterable[str]) -> Iterator[Loss]:
-    """Yield the losses that a stack does not name, by their name in the cloud or the program's."""
+    """Yield the losses that a stack does not allow, by their name in the cloud or the program."""
     names = set(allowed)
     for loss in found:
         if names.isdisjoint((loss.name, loss.logical)):
@@ -105,34 +105,35 @@ def unnamed(found: list[Loss], allowed: Iterable[str]) -> Iterator[Loss]:
 
 
 def refuse_losses(stack: str, events: Path) -> None:
-    """Refuse a preview that would lose something the stack does not name.
+    """Refuse an update that would lose something the stack does not allow.
 
     Raises:
-        CommandError: what would be lost, and the words that mean it.
+        CheckFailedError: Names the protected resources, and the setting that allows the loss.
     """
     with events.open() as lines:
         left = list(unnamed(losses(lines), read(stack).allow_replace))
     if left:
-        listing = "\n".join(f"  {loss}" for loss in left)
+        listing = "; ".join(str(loss) for loss in left)
         names = ", ".join(dict.fromkeys(loss.name for loss in left))
-        raise CommandError(
-            f"{stack}: these hold data or serve, and would be lost:\n{listing}\n"
-            f"Name what is meant under allow_replace in stacks/Pulumi.{stack}.yaml:\n"
-            f"  allow_replace: [{names}]"
+        raise CheckFailedError(
+            f"{stack}: would lose protected resources: {listing}; to allow this, set"
+            f" allow_replace: [{names}] in stacks/Pulumi.{stack}.yaml; remove it after the"
+            " deployment"
         )
 
 
 def has_guarded(engine: Engine, stack: str) -> bool:
-    """Say whether a stack has anything that could be lost."""
+    """Return whether a stack has protected resources."""
     resources: list[dict[str, Any]] = engine.deployment(stack).get("resources") or []
     return any(resource.get("type") in GUARDED for resource in resources)
 
 
 def guard(engine: Engine, stack: str) -> None:
-    """Preview an update of a stack that has something to lose, and refuse it if it would lose it.
+    """Preview an update of a stack that has protected resources, and refuse it if it loses one.
 
     Raises:
-        CommandError: the preview failed, or something would be lost.
+        CommandError: The preview failed.
+        CheckFailedError: A protected resource would be lost.
     """
     if not has_guarded(engine, stack):
         return
@@ -142,13 +143,13 @@ def guard(engine: Engine, stack: str) -> None:
             "preview", "-s", stack, *event_log(events), capture=True, environment=EVENTS
         )
         if answer.returncode:
-            said = answer.stderr.strip() or answer.stdout.strip()[-2000:]
-            raise CommandError(f"the preview of {stack} failed:\n{said}")
+            why = one_line(answer.stderr or answer.stdout[-2000:])
+            raise CommandError(f"the preview of {stack} failed: {why}")
         refuse_losses(stack, events)
 
 
 EVENTS = {"PULUMI_DEBUG_COMMANDS": "true"}
-"""What makes the CLI write its events to a file."""
+"""Environment in which the CLI writes its events to a file."""
 
 
 def event_log(file: Path) -> list[str]:

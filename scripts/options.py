@@ -1,8 +1,10 @@
-"""Words and numbers of a command line, refused in one line: option, rule, value."""
+"""Options that commands share, and checks of their values: option, rule, value in one line."""
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
+import typer
 from pydantic import TypeAdapter, ValidationError
 
 from gke_inference.catalogue.accelerators import accelerator_names, regions_of
@@ -12,20 +14,30 @@ from infra.stack.fields import EmailAddress, RegionName
 from infra.stack.problems import StackError, one_of
 from scripts.console import CommandError
 
+STACK_HELP = "Stack to use: NAME of a file stacks/Pulumi.NAME.yaml."
+StackOption = Annotated[str, typer.Option(help=STACK_HELP)]
+StacksOption = Annotated[
+    list[str] | None, typer.Option(help="Only this stack; repeat for more. Default: all.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Write nothing; exit 1 if a file is out of date.")
+]
+
 _EMAIL: TypeAdapter[str] = TypeAdapter(EmailAddress)
 _REGION: TypeAdapter[str] = TypeAdapter(RegionName)
 
 
 def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of an option; none where it was left out.
+    """Return the values of an option; none where it was left out.
 
     Args:
-        option: as it is written, such as `--region`.
-        given: its words.
-        known: the words that it takes.
+        option: Option as it is written, such as `--region`.
+        given: Values of the option.
+        known: Values that the option accepts.
 
     Raises:
-        CommandError: one of them is not known; the nearest is named.
+        CommandError: A value is not known; the message suggests the nearest.
     """
     words = list(known)
     for word in given or ():
@@ -35,10 +47,10 @@ def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) 
 
 
 def check_one(option: str, given: str, known: Iterable[str]) -> str:
-    """Return the one word of an option.
+    """Return the one value of an option.
 
     Raises:
-        CommandError: it is not known; the nearest is named.
+        CommandError: The value is not known; the message suggests the nearest.
     """
     return check_words(option, [given], known)[0]
 
@@ -47,11 +59,11 @@ def stack_of(name: str, option: str = "--stack") -> Platform:
     """Return a stack, read from its file.
 
     Args:
-        name: of the stack.
-        option: that named it.
+        name: Name of the stack.
+        option: Option that gave the name.
 
     Raises:
-        CommandError: there is no such stack, or it cannot be used: a line for each problem.
+        CommandError: The stack does not exist or is invalid; the message has a line per problem.
     """
     check_one(option, name, stack_names())
     try:
@@ -64,7 +76,7 @@ def check_positive(option: str, value: float) -> float:
     """Return the number of an option.
 
     Raises:
-        CommandError: it is not above 0, or is no number.
+        CommandError: The number is not above 0, or not finite.
     """
     if not 0 < value < math.inf:
         raise CommandError(f"{option}: must be a number above 0, got {value:g}")
@@ -72,10 +84,10 @@ def check_positive(option: str, value: float) -> float:
 
 
 def check_region(option: str, given: str) -> str:
-    """Return a region, which need not have accelerators: a bucket may be anywhere.
+    """Return a region, which need not have accelerators: a bucket can be anywhere.
 
     Raises:
-        CommandError: it has not the form of one.
+        CommandError: The value does not have the form of a region.
     """
     try:
         return _REGION.validate_python(given)
@@ -84,31 +96,31 @@ def check_region(option: str, given: str) -> str:
 
 
 def check_email(option: str, given: str | None) -> str | None:
-    """Return an address of a person or a group, or None where it was left out.
+    """Return the address of a person or a group, or None where it was left out.
 
     Raises:
-        CommandError: it has not the form of one.
+        CommandError: The value does not have the form of an address.
     """
     if given is None:
         return None
     try:
         return _EMAIL.validate_python(given)
     except ValidationError:
-        wanted = "an address such as ops@example.com"
-        raise CommandError(f"{option}: must be {wanted}, got {given!r}") from None
+        rule = "must be an address such as ops@example.com"
+        raise CommandError(f"{option}: {rule}, got {given!r}") from None
 
 
 def regions() -> list[str]:
-    """Return the regions that have some accelerator, by the catalogue."""
+    """Return the regions that have an accelerator, according to the catalogue."""
     return sorted({region for name in accelerator_names() for region in regions_of(name)})
 
 
 def option_of(message: str, names: dict[str, str]) -> str:
-    """Return a message of pure code, `FIELD: RULE`, with the option in the field's place.
+    """Return a message `FIELD: RULE` of library code, with the option in place of the field.
 
     Args:
-        message: of a `ValueError`.
-        names: options by field, where they are not the field with dashes.
+        message: Message of a `ValueError`.
+        names: Options by field, where they are not the field with dashes.
     """
     field, colon, rule = message.partition(":")
     if not colon or (field not in names and not field.isidentifier()):

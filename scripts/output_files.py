@@ -1,4 +1,4 @@
-"""Files that options name: refused before any work is done where they could not be written."""
+"""Files that options name, checked before any work: a file that cannot be written is refused."""
 
 import os
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from scripts.console import CommandError
 
 
 def check_output(option: str, file: Path | None) -> None:
-    """Check that a file can be written; nothing is left of the attempt.
+    """Check that a file can be written, and leave no trace of the check.
 
-    A folder that is not there will be made where it is below the working directory, and nowhere
-    else: a slip in a path makes no folders at the root.
+    A missing folder is created only below the working directory, so that a mistyped path creates no
+    folders elsewhere.
 
     Raises:
-        CommandError: it cannot be written; the message says why.
+        CommandError: The file cannot be written; the message has the reason.
     """
     if file is None:
         return
@@ -25,27 +25,27 @@ def check_output(option: str, file: Path | None) -> None:
 
 
 def check_folder(option: str, folder: Path) -> None:
-    """Check that files can be written into a folder, which may have to be made.
+    """Check that files can be written to a folder, which may not exist yet.
 
     Raises:
-        CommandError: they cannot; the message says why.
+        CommandError: They cannot; the message has the reason.
     """
     try:
         _try(folder / ".gke-inference-try")
     except OSError as error:
-        raise _refusal(option, folder, error, "folder that can be written into") from None
+        raise _refusal(option, folder, error, "writable folder") from None
 
 
 def write_output(option: str, file: Path, write: Callable[[Path], object]) -> None:
-    """Make the folder of a file that was checked, and write it.
+    """Write a file that was checked before, and create its folder.
 
     Args:
-        option: that names the file.
-        file: to be written.
-        write: writes it.
+        option: Option that names the file.
+        file: File to write.
+        write: Function that writes the file.
 
     Raises:
-        CommandError: it cannot be written any more.
+        CommandError: The file can no longer be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,23 +71,21 @@ def _try(named: Path) -> None:
 
 
 def _try_folder(folder: Path) -> None:
-    """Check that a folder can be made.
+    """Check that a folder can be created.
 
     Raises:
-        OSError: it cannot.
+        OSError: It cannot.
     """
     if not folder.resolve().is_relative_to(Path.cwd()):
-        raise FileNotFoundError(None, f"there is no folder {folder}")
+        raise FileNotFoundError(None, f"no such folder: {folder}")
     there = next(each for each in folder.resolve().parents if each.exists())
     if not there.is_dir():
-        raise NotADirectoryError(None, f"{there} is no folder")
+        raise NotADirectoryError(None, f"{there} is not a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(None, f"nothing may be written in {there}")
+        raise PermissionError(None, f"{there} is not writable")
 
 
-def _refusal(
-    option: str, path: Path, error: OSError, wanted: str = "file that can be written"
-) -> CommandError:
+def _refusal(option: str, path: Path, error: OSError, rule: str = "writable file") -> CommandError:
     reason = error.strerror or str(error)
     why = reason[:1].lower() + reason[1:]
-    return CommandError(f"{option}: must be a {wanted}, got {str(path)!r}: {why}")
+    return CommandError(f"{option}: must be a {rule}, got {str(path)!r}: {why}")

@@ -6,7 +6,7 @@ import pytest
 
 from scripts import ask, plan, preview, trace
 from scripts.console import CommandError
-from scripts.outputs import check_folder, check_output, write_output
+from scripts.output_files import check_folder, check_output, write_output
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def here(tmp_path, monkeypatch) -> Path:
     ("name", "reason"),
     [
         ("", "it is a folder"),
-        ("../elsewhere/v.json", "there is no folder ../elsewhere"),
-        ("/no-such-folder/v.json", "there is no folder /no-such-folder"),
+        ("../elsewhere/v.json", "no such folder: ../elsewhere"),
+        ("/no-such-folder/v.json", "no such folder: /no-such-folder"),
         ("file/v.json", "not a directory"),
-        ("file/deep/v.json", "file is no folder"),
+        ("file/deep/v.json", "file is not a folder"),
         ("/proc/v.json", ""),
     ],
 )
@@ -34,7 +34,7 @@ def test_what_cannot_be_written_is_one_line_with_the_reason(here, name, reason) 
     with pytest.raises(CommandError) as error:
         check_output("--json", Path(name))
     said = str(error.value)
-    assert said.startswith("--json: must be a file that can be written, got ")
+    assert said.startswith("--json: must be a writable file, got ")
     assert said.lower().endswith(reason)
     assert "\n" not in said
     assert [file.name for file in here.parent.rglob("*")] == ["here", "file"]
@@ -62,13 +62,15 @@ def test_folders_are_made_below_the_working_directory(here) -> None:
 
 def test_what_stops_being_writable_is_one_line_too(here) -> None:
     (here / "file").write_text("")
-    with pytest.raises(CommandError, match="--json: must be a file that can be written"):
+    with pytest.raises(CommandError, match="--json: must be a writable file"):
         write_output("--json", Path("file/new"), lambda file: file.write_text(""))
 
 
 def test_a_folder_of_pictures_is_checked_as_a_file_in_it_would_be(here) -> None:
     check_folder("--out", Path("pictures"))
-    with pytest.raises(CommandError, match=r"^--out: must be a folder .*'/no-such-folder': there"):
+    with pytest.raises(
+        CommandError, match=r"^--out: must be a writable folder, got '/no-such-folder': no such"
+    ):
         check_folder("--out", Path("/no-such-folder"))
     assert list(here.iterdir()) == []
 
@@ -85,9 +87,7 @@ def test_commands_refuse_it_before_they_do_anything(here, monkeypatch) -> None:
         ("--svg", lambda: trace.trace(svg=bad)),
         ("--out", lambda: ask.ask("a cat", image=True, out=bad.parent)),
     ):
-        with pytest.raises(
-            CommandError, match=f"^{option}: must be a (file|folder) that can be written"
-        ):
+        with pytest.raises(CommandError, match=f"^{option}: must be a writable (file|folder)"):
             run()
 
 

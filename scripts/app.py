@@ -1,0 +1,103 @@
+"""The commands of `gke-inference`, grouped by purpose, and the Typer app made of them."""
+
+import ast
+import importlib
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+GROUPS = {
+    "Twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
+    "Plan": ("plan", "cost", "quota", "coldstart", "replay"),
+    "Check": ("preflight", "preview", "verdict", "touched", "render", "check"),
+    "Operate": ("bootstrap", "images", "dashboards"),
+    "Develop": ("tools", "bench", "kernels", "schema", "docs"),
+}
+"""Commands by purpose, in the order of the help."""
+
+PURPOSES = {
+    "Twin": "Run the platform on this machine.",
+    "Plan": "Estimate hardware, cost, quota and start times before you deploy.",
+    "Check": "Check a stack, and a change to it.",
+    "Operate": "Prepare and operate a Google Cloud project.",
+    "Develop": "Work on the blueprint itself.",
+}
+"""What each group is for."""
+
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+"""Command names. The module `scripts.NAME` has the function `NAME`, or, for a command with
+subcommands, the `typer.Typer` `NAME` whose callback is the function `NAME_group`."""
+
+_PANELS = {
+    name: f"{group}: {PURPOSES[group][0].lower()}{PURPOSES[group][1:-1]}"
+    for group, names in GROUPS.items()
+    for name in names
+}
+
+
+def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
+    """Return the app with some of its commands; imports only the modules of those."""
+    app = _empty_app()
+    for name in names:
+        module: Any = importlib.import_module(f"scripts.{name}")
+        command: Any = getattr(module, name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=_PANELS[name])
+        else:
+            app.command(name, rich_help_panel=_PANELS[name])(command)
+    return app
+
+
+def list_app() -> typer.Typer:
+    """Return the app as `--help` lists it; imports no module of a command."""
+    app = _empty_app()
+    for name in COMMANDS:
+        app.command(name, help=_docstring(name), rich_help_panel=_PANELS[name])(lambda: None)
+    return app
+
+
+def _docstring(name: str) -> str | None:
+    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    names = (name, f"{name}_group")
+    return next(ast.get_docstring(node) for node in functions if node.name in names)
+
+
+class _InOrder(TyperGroup):
+    """Lists commands in the order of `COMMANDS`; typer lists those with subcommands first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return [name for name in COMMANDS if name in self.commands]
+
+
+def _empty_app() -> typer.Typer:
+    app = typer.Typer(
+        cls=_InOrder,
+        name="gke-inference",
+        help="Try the GKE inference blueprint on this machine, check it, and operate it.",
+        epilog="Exit codes: 0 success, 1 a check failed, 2 error, 130 interrupted.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def _group() -> None:  # pyright: ignore[reportUnusedFunction]
+        """Keep `gke-inference NAME` the form of the call when one command is loaded."""
+
+    return app
+
+
+def app_for(arguments: list[str]) -> typer.Typer:
+    """Return the app with the commands that a command line needs.
+
+    Args:
+        arguments: Command line without the program's name.
+    """
+    named = [argument for argument in arguments if argument in COMMANDS]
+    if not named:
+        return list_app()  # help, or a wrong name: no command can run
+    return build_app((named[0],) if arguments[0] == named[0] else COMMANDS)

@@ -1,0 +1,47 @@
+"""The dashboards of a stack as files: JSON for Grafana, and a page that the twin serves."""
+
+from pathlib import Path
+
+from gke_inference.observability.dashboard_source import dashboards as made_for
+from infra.arguments.observability import scope
+from infra.stack import Platform
+from scripts.observe.grafana import WINDOW, grafana_dashboard
+from scripts.observe.page import NAME, console_page
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.monitoring.server import address_of
+from twin.host.paths import TwinPaths
+
+_TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
+
+
+def write_grafana(platform: Platform, folder: Path) -> list[Path]:
+    """Write one JSON file per dashboard and return the files; other files in the folder stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stack = f"{platform.prefix}-{platform.environment}"
+    written: list[Path] = []
+    for page in made_for(scope(platform), window=WINDOW):
+        file = folder / f"{page.name}.json"
+        file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
+        written.append(file)
+    return written
+
+
+def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
+    """Write the dashboards' page of every cluster of the twin and return its URL by cluster.
+
+    A cluster whose Prometheus never ran has none.
+    """
+    pages = made_for(scope(platform), window=_TWIN_WINDOW)
+    title = f"{platform.prefix} {platform.environment}"
+    urls: dict[str, str] = {}
+    for folder in clusters.folders(paths):
+        address = address_of(folder)
+        if address is None:
+            continue
+        name = ClusterSpec.load(folder).name
+        file = folder / "prometheus" / "consoles" / NAME
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(console_page(title, name, pages), encoding="utf-8")
+        urls[name] = f"http://{address}/consoles/{NAME}"
+    return urls

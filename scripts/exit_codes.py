@@ -1,0 +1,52 @@
+"""The exit codes of every command, and when a command exits with 1."""
+
+from enum import IntEnum
+from types import MappingProxyType
+
+
+class ExitCode(IntEnum):
+    """What `gke-inference` exits with; each member's docstring says when."""
+
+    def __new__(cls, value: int, doc: str) -> "ExitCode":
+        """Return a member with its own docstring."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.__doc__ = doc
+        return member
+
+    OK = 0, "The command succeeded. A command that checks something found no problem."
+    CHECK_FAILED = (
+        1,
+        "The command ran to its end and a check failed. The findings are in its output; nothing "
+        "was changed.",
+    )
+    ERROR = (
+        2,
+        "The command could not run, or stopped before it finished: invalid options, an invalid "
+        "stack file, a missing tool, a refusal by a server. One line on standard error starts "
+        "with `error:` and names the field, the rule and the value.",
+    )
+    INTERRUPTED = 130, "The command was interrupted. Run the same command again to continue."
+    BROKEN_PIPE = 141, "The program that reads the output, such as `head`, ended first."
+
+
+CHECKS = MappingProxyType(
+    {
+        "bench": "A measured value is outside its bound.",
+        "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "
+        "decided.",
+        "docs --check": "A generated page is out of date.",
+        "images lock --dry-run": "A package lock is out of date.",
+        "preflight": "A model does not start on one of its rungs.",
+        "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
+        "resource.",
+        "quota": "A quota is insufficient for the stack.",
+        "render --check": "The API server or the `gcp` provider rejects a rendered object.",
+        "schema --check": "The schema file is out of date.",
+        "sweep": "The twin still has resources, clusters, processes or data.",
+        "up": "A quota of the twin is insufficient, or the update deletes or replaces a protected "
+        "resource.",
+        "verdict": "The change must not be merged as it is.",
+    }
+)
+"""When each command exits with `CHECK_FAILED`; a command that is not listed never does."""
