@@ -10,8 +10,8 @@ import yaml
 
 from infra.stack import Platform
 from scripts import images_actions, images_build, images_files, images_list, images_lock
-from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
+from scripts.google_cloud import Cloud, CloudError
 from scripts.images_registry import Registry, RegistryError
 from scripts.words import stack_of
 from twin.host.paths import REPOSITORY
@@ -166,9 +166,9 @@ def _build(
 
 def _cloud(project: str) -> Cloud:
     # Google's clients take a second to load, and most actions need none.
-    from scripts import bootstrap_run  # noqa: PLC0415
+    from scripts import google_clients  # noqa: PLC0415
 
-    return bootstrap_run.cloud(project)
+    return google_clients.connect(project)
 
 
 def _lock(only: list[str], *, dry_run: bool, upgrade: bool) -> None:

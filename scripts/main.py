@@ -31,7 +31,7 @@ GROUPS = {
 """Subcommands by what they are for, as the help lists them."""
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Subcommands: the module `scripts.NAME` has the function `NAME`."""
+"""Subcommands: `scripts.NAME`, or `scripts.NAME.command` of a folder, has the function `NAME`."""
 
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
@@ -44,7 +44,7 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """Return the program with some of its subcommands; only their modules are imported."""
     app = _empty_app()
     for name in names:
-        module: Any = importlib.import_module(f"scripts.{name}")
+        module: Any = importlib.import_module(f"scripts.{'.'.join(_file_of(name).parts)}")
         app.command(name, rich_help_panel=_GROUP_OF[name])(getattr(module, name))
     return app
 
@@ -57,8 +57,15 @@ def list_app() -> typer.Typer:
     return app
 
 
+def _file_of(name: str) -> Path:
+    """Return the module file of a subcommand, without its suffix, below this folder."""
+    in_folder = Path(name, "command")
+    has_folder = (Path(__file__).parent / in_folder).with_suffix(".py").is_file()
+    return in_folder if has_folder else Path(name)
+
+
 def _docstring(name: str) -> str | None:
-    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text())
+    tree = ast.parse((Path(__file__).parent / _file_of(name)).with_suffix(".py").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     return next(ast.get_docstring(node) for node in functions if node.name == name)
 

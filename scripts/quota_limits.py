@@ -10,7 +10,7 @@ from typing import Any, Final
 from gke_inference.catalogue.quotas import quotas_service
 from infra.quota.check import Limit
 from infra.quota.needs import Need
-from scripts.bootstrap_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
+from scripts.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Holding, World
 from twin.world.capacity_ledger import Ledger

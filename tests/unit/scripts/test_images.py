@@ -11,8 +11,8 @@ from infra.plan.image_names import needed, repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import images as images_command
 from scripts import images_actions, images_build, images_files, images_lock, images_registry
-from scripts.bootstrap_cloud import Cloud
 from scripts.console import CommandError
+from scripts.google_cloud import Cloud
 from scripts.images_actions import ImagesError
 from scripts.images_registry import Registry, RegistryError, host_of
 

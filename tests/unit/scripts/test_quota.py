@@ -14,10 +14,10 @@ from gke_inference.catalogue.quotas import metric
 from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
-from scripts import bootstrap_run, main, up
+from scripts import google_clients, main, up
 from scripts import quota as module
-from scripts.bootstrap_cloud import Cloud
 from scripts.console import CommandError
+from scripts.google_cloud import Cloud
 from scripts.quota import Against, has_credentials, quota, refuse_shortage, twin_limits
 from scripts.quota_limits import CloudLimits, limit_in
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
@@ -85,7 +85,7 @@ def connected(google, twin, monkeypatch) -> Iterator[Cloud]:
     del twin
     session: Any = AuthorizedSession(AnonymousCredentials())
     found = Cloud(PROJECT, session, f"{google.address}/")
-    monkeypatch.setattr(bootstrap_run, "cloud", lambda _: found)
+    monkeypatch.setattr(google_clients, "connect", lambda _: found)
     yield found
     session.close()
 
