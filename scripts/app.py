@@ -41,13 +41,19 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     """Return the app with some of its commands; imports only the modules of those."""
     app = _empty_app()
     for name in names:
-        module: Any = importlib.import_module(f"scripts.{name}")
+        module: Any = importlib.import_module(f"scripts.{module_of(name)}")
         command: Any = getattr(module, name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=_PANELS[name])
         else:
             app.command(name, rich_help_panel=_PANELS[name])(command)
     return app
+
+
+def module_of(name: str) -> str:
+    """Return the module of a command below this package."""
+    folder = Path(__file__).with_name(name)
+    return f"{name}.command" if (folder / "command.py").is_file() else name
 
 
 def list_app() -> typer.Typer:
@@ -59,7 +65,8 @@ def list_app() -> typer.Typer:
 
 
 def _docstring(name: str) -> str | None:
-    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    file = Path(__file__).parent.joinpath(*module_of(name).split(".")).with_suffix(".py")
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     names = (name, f"{name}_group")
     return next(ast.get_docstring(node) for node in functions if node.name in names)

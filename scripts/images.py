@@ -9,9 +9,9 @@ import typer
 import yaml
 
 from scripts import images_actions, images_build, images_files, images_list, images_lock
-from scripts.bootstrap_cloud import Cloud, CloudError
 from scripts.console import CommandError, console
 from scripts.exit_codes import ExitCode
+from scripts.google_cloud import Cloud, CloudError
 from scripts.images_registry import Registry, RegistryError
 from scripts.options import STACK_HELP, JsonOption, StackOption, stack_of
 from twin.host.paths import REPOSITORY
@@ -186,6 +186,6 @@ def _write_digests(stack: str, digests: dict[str, str], *, dry_run: bool) -> Non
 
 def _cloud(project: str) -> Cloud:
     # Google's clients take a second to load, and most commands need none.
-    from scripts import bootstrap_run  # noqa: PLC0415
+    from scripts import google_clients  # noqa: PLC0415
 
-    return bootstrap_run.cloud(project)
+    return google_clients.connect(project)

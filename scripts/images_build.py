@@ -17,7 +17,7 @@ from gke_inference.images.build_steps import (
 from infra.plan.image_names import engines, repository_url
 from infra.plan.names import Names
 from infra.stack import Images, Platform
-from scripts.bootstrap_cloud import Cloud
+from scripts.google_cloud import Cloud
 from scripts.images_actions import ImagesError, check_names
 from twin.host.paths import REPOSITORY
 

@@ -5,7 +5,6 @@ import tempfile
 from typing import Any
 
 from policies.framework.reading import CLUSTER
-
 from scripts.console import CommandError, one_line
 from scripts.engine import Engine, check_stack
 from twin.wire.rpc import UNKNOWN

@@ -11,9 +11,9 @@ import typer
 from infra.quota.check import Limit, Standing, State, request, standings
 from infra.quota.needs import Need, needs
 from infra.stack import Platform
-from scripts.bootstrap_cloud import CloudError
 from scripts.console import CommandError, console
 from scripts.exit_codes import ExitCode
+from scripts.google_cloud import CloudError
 from scripts.options import JsonOption, StackOption, check_email, stack_of
 from scripts.quota_limits import CloudLimits, twin_limits
 from scripts.tables import Column, Listing, figure, print_table, prose
@@ -49,11 +49,11 @@ def has_credentials() -> bool:
 
 def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Standing], list[str]]:
     # Google's clients take a second to load, and limits of the twin do not need them.
-    from scripts import bootstrap_run  # noqa: PLC0415
+    from scripts import google_clients  # noqa: PLC0415
 
     try:
-        with bootstrap_run.plain_errors():
-            cloud = bootstrap_run.cloud(platform.project)
+        with google_clients.plain_errors():
+            cloud = google_clients.connect(platform.project)
             limits = CloudLimits(cloud, list(platform.regions))
     except CloudError as error:
         raise CommandError(f"{platform.project}: {error}") from None

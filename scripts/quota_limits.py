@@ -10,8 +10,8 @@ from typing import Any, Final
 from gke_inference.catalogue.quotas import quotas_service
 from infra.quota.check import Limit
 from infra.quota.needs import Need
-from scripts.bootstrap_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
 from scripts.console import CommandError
+from scripts.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
 from scripts.scenario_files import scenario_file
 from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios

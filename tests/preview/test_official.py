@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from policies.framework.reading import CLUSTER
 
+from policies.framework.reading import CLUSTER
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import compare, runner
 from twin import daemon

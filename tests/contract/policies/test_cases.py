@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from policies.framework.rule import ResourceRule
 from policies.rules import policies
 from tests.contract.policies.runner import UNKNOWN, answer, remedied
 
@@ -71,4 +72,6 @@ def test_a_value_that_a_preview_does_not_know_is_neither_compliant_nor_violating
 
 @pytest.mark.parametrize(("name", "case"), cases("remedied"))
 def test_a_remediating_policy_changes_what_it_refuses_and_nothing_else(name, case):
-    assert remedied(policies()[name].rule, case) == case["becomes"]
+    rule = policies()[name].rule
+    assert isinstance(rule, ResourceRule)
+    assert remedied(rule, case) == case["becomes"]

@@ -12,9 +12,9 @@ from infra.plan.image_names import needed, repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import images as images_command
 from scripts import images_actions, images_build, images_files, images_lock, images_registry, main
-from scripts.bootstrap_cloud import Cloud
 from scripts.console import CommandError
 from scripts.exit_codes import ExitCode
+from scripts.google_cloud import Cloud
 from scripts.images_actions import ImagesError
 from scripts.images_registry import Registry, RegistryError, host_of
 

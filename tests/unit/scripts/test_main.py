@@ -50,7 +50,8 @@ def test_only_what_a_command_line_can_run_is_loaded(monkeypatch, arguments, load
         "scripts.app.importlib.import_module", lambda name: seen.append(name) or Module()
     )
     app_for(arguments)
-    assert seen == [f"scripts.{name}" for name in loaded or ()]
+    folders = {"bootstrap": "bootstrap.command"}
+    assert seen == [f"scripts.{folders.get(name, name)}" for name in loaded or ()]
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():

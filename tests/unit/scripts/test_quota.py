@@ -15,9 +15,9 @@ from gke_inference.catalogue.quotas import metric
 from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
-from scripts import bootstrap_run, up
-from scripts.bootstrap_cloud import Cloud
+from scripts import google_clients, up
 from scripts.console import CheckFailedError, CommandError
+from scripts.google_cloud import Cloud
 from scripts.quota import Against, has_credentials, quota
 from scripts.quota_limits import CloudLimits, limit_in, twin_limits
 from scripts.quota_shortage import refuse_shortage
@@ -86,7 +86,7 @@ def connected(google, twin, monkeypatch) -> Iterator[Cloud]:
     del twin
     session: Any = AuthorizedSession(AnonymousCredentials())
     found = Cloud(PROJECT, session, f"{google.address}/")
-    monkeypatch.setattr(bootstrap_run, "cloud", lambda _: found)
+    monkeypatch.setattr(google_clients, "connect", lambda _: found)
     yield found
     session.close()
 

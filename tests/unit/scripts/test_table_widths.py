@@ -1,7 +1,6 @@
 """Each command's table as people meet it: terminals of 80, 100 and 120 columns."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from policies.framework.finding import Finding, Verdict
 from scripts import (
     bench_confirm,
     bench_routing,
-    bootstrap_run,
     check,
     coldstart,
     cost,
@@ -26,7 +24,6 @@ from scripts import (
     trace,
     unit_costs,
 )
-from scripts.bootstrap_steps import State
 from scripts.placements import Placement
 from scripts.plan import plan
 from scripts.preflight_checks import lines
@@ -73,15 +70,6 @@ def _bench() -> None:
     })  # fmt: skip
 
 
-def _project() -> None:
-    subject, detail = "gs://acme-inference-state in us-central1", "keeps ten versions of each " * 4
-    step = SimpleNamespace(subject=subject)
-    finding = SimpleNamespace(state=State.CREATE, detail=detail)
-    plan: Any = [(step, finding)]
-    settings: Any = SimpleNamespace(project="acme-inference-prod")
-    check.print_table(bootstrap_run._table(settings, plan))
-
-
 def _quota() -> None:
     with pytest.raises(typer.Exit):
         quota.quota("prod", scenario="quota-short", explain=True)
@@ -89,7 +77,6 @@ def _quota() -> None:
 
 _COMMANDS: dict[str, Callable[[], object]] = {
     "bench": _bench,
-    "bootstrap": _project,
     "check": lambda: check.print_table(check._table([_FINDING] * 2)),
     "check --list": lambda: check.check(list_rules=True),
     "coldstart": lambda: coldstart.coldstart("prod"),

@@ -1,4 +1,4 @@
-"""The few calls of Google's REST APIs that preparing a project takes, with plain errors.
+"""Calls of Google's REST APIs for one project, with errors of one line.
 
 CloudError
 ├── NotFound
@@ -34,8 +34,15 @@ class ServiceDisabled(CloudError):
 class Response(Protocol):
     """What is used of an HTTP response."""
 
-    status_code: int
-    text: str
+    @property
+    def status_code(self) -> int:
+        """Status of the answer."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Body of the answer."""
+        ...
 
     def json(self) -> Any:
         """Return the body, parsed."""
@@ -107,6 +114,14 @@ class Cloud:
             CloudError: Google refused.
         """
         return self._patiently("PATCH", url, body, params)
+
+    def delete(self, url: str) -> None:
+        """Delete a resource.
+
+        Raises:
+            CloudError: Google refused, or there is none.
+        """
+        self._send("DELETE", url, None, {})
 
     def wait(self, host: str, operation: Json) -> Json:
         """Wait for a long-running operation and return its response.

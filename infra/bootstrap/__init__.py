@@ -1,0 +1,1 @@
+"""The Pulumi program that prepares a Google Cloud project for the platform."""

@@ -1,0 +1,114 @@
+"""The identities of CI jobs: they act without keys, by workload identity federation."""
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_gcp import iam, kms, projects, serviceaccount, storage
+
+from infra.bootstrap.roles import DEPLOY_ROLES, IMAGE_ROLES, PREVIEW_ROLES
+from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
+
+
+def add_ci(
+    project: Project,
+    bucket: storage.Bucket,
+    keys: dict[str, kms.CryptoKey],
+    apis: Sequence[pulumi.Resource],
+) -> None:
+    """Declare the identity pool and the accounts of each stack that names a repository.
+
+    Args:
+        project: Project and its stacks.
+        bucket: State bucket, which a preview locks.
+        keys: Key of each stack's secrets, by stack.
+        apis: APIs that must be on first.
+    """
+    repositories = [(each, each.ci) for each in project.stacks if each.ci is not None]
+    if not repositories:
+        return
+    pool = iam.WorkloadIdentityPool(
+        "identity-pool",
+        project=project.id,
+        workload_identity_pool_id=POOL,
+        display_name="CI of gke-inference",
+        opts=pulumi.ResourceOptions(
+            depends_on=apis, ignore_changes=["description", "disabled", "displayName"]
+        ),
+    )
+    providers: dict[str, pulumi.Resource] = {
+        system: _add_provider(project, pool, [ci for _, ci in repositories if ci.system == system])
+        for system in dict.fromkeys(ci.system for _, ci in repositories)
+    }
+    for settings, ci in repositories:
+        deploy = (*DEPLOY_ROLES, *(IMAGE_ROLES if settings.has_images else ()))
+        trusted = project.principals("repository_ref", ci.deploying_reference)
+        _Account(project, settings, "deploy", providers[ci.system]).add(
+            deploy, trusted, keys[settings.stack]
+        )
+        # A preview of any branch locks the state; elsewhere it must not write.
+        trusted = project.principals("repository", ci.repository)
+        preview = _Account(project, settings, "preview", providers[ci.system])
+        preview.add(PREVIEW_ROLES, trusted, keys[settings.stack])
+        preview.let_lock(bucket)
+
+
+def _add_provider(
+    project: Project, pool: iam.WorkloadIdentityPool, repositories: Sequence[Ci]
+) -> pulumi.Resource:
+    """Declare the provider of a CI system; it takes tokens of these repositories only."""
+    issuer = ISSUERS[repositories[0].system]
+    names = sorted({ci.repository for ci in repositories})
+    return iam.WorkloadIdentityPoolProvider(
+        f"identity-provider {issuer.name}",
+        project=project.id,
+        workload_identity_pool_id=pool.workload_identity_pool_id,
+        workload_identity_pool_provider_id=issuer.name,
+        attribute_condition=" || ".join(f"{issuer.repository} == '{name}'" for name in names),
+        attribute_mapping=issuer.mapping,
+        oidc={"issuer_uri": issuer.uri},
+        opts=pulumi.ResourceOptions(ignore_changes=["description", "disabled", "displayName"]),
+    )
+
+
+class _Account:
+    """A service account of a stack's CI, with its grants."""
+
+    def __init__(
+        self, project: Project, settings: StackSettings, role: str, after: pulumi.Resource
+    ) -> None:
+        self._project = project
+        self._prefix = f"{role} {settings.stack}"
+        self._account = serviceaccount.Account(
+            self._prefix,
+            project=project.id,
+            account_id=settings.account_id(role),
+            display_name=f"CI: {role} of stack {settings.stack}",
+            opts=pulumi.ResourceOptions(
+                depends_on=[after], ignore_changes=["description", "disabled", "displayName"]
+            ),
+        )
+
+    def add(self, roles: Sequence[str], trusted: str, key: kms.CryptoKey) -> None:
+        """Grant roles on the project and the key, and let CI jobs act as the account."""
+        for role in roles:
+            projects.IAMMember(
+                self._name(role), project=self._project.id, role=role, member=self._account.member
+            )
+        role = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+        kms.CryptoKeyIAMMember(
+            self._name(role), crypto_key_id=key.id, role=role, member=self._account.member
+        )
+        role = "roles/iam.workloadIdentityUser"
+        serviceaccount.IAMMember(
+            self._name(role), service_account_id=self._account.name, role=role, member=trusted
+        )
+
+    def let_lock(self, bucket: storage.Bucket) -> None:
+        """Let the account write in the state bucket."""
+        role = "roles/storage.objectUser"
+        storage.BucketIAMMember(
+            self._name(role), bucket=bucket.name, role=role, member=self._account.member
+        )
+
+    def _name(self, role: str) -> str:
+        return f"{self._prefix} {role.removeprefix('roles/')}"

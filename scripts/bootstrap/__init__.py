@@ -1,0 +1,1 @@
+"""Prepares a Google Cloud project with Pulumi, and takes it back."""

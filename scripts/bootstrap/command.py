@@ -1,0 +1,114 @@
+"""`gke-inference bootstrap`: prepare a real project, or take that back."""
+
+from typing import Annotated
+
+import typer
+
+from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
+from infra.stack import Platform
+from scripts.console import CommandError, console
+from scripts.google_cloud import CloudError
+from scripts.options import check_region, stack_of
+from twin.host.paths import TwinPaths
+
+
+def bootstrap(
+    stack: Annotated[str, typer.Argument(help="Stack to prepare a project for, such as prod.")],
+    ci: Annotated[
+        str | None,
+        typer.Option(
+            help="Repository whose jobs may deploy without a key: github:OWNER/REPO or"
+            " gitlab:GROUP/PROJECT, followed by @BRANCH if the branch is not main."
+        ),
+    ] = None,
+    location: Annotated[
+        str | None,
+        typer.Option(help="Region of the state bucket and key. Default: the stack's first region."),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Delete what was prepared for the stack.")
+    ] = False,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Use the project of the same name on the twin.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
+) -> None:
+    """Prepare a Google Cloud project: state bucket, key for secrets, APIs, identity for CI."""
+    try:
+        if undo and (ci is not None or location is not None):
+            option, value = ("--ci", ci) if ci is not None else ("--location", location)
+            raise SettingsError(f"{option}: must be left out with --undo, got {value!r}")
+        platform = stack_of(stack, "STACK")
+        settings = settings_of(platform, ci, location)
+        _run(
+            platform, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None
+        )
+    except (CloudError, SettingsError) as error:
+        raise CommandError(str(error)) from None
+
+
+def settings_of(platform: Platform, ci: str | None, location: str | None) -> StackSettings:
+    """Return what a stack needs of its project.
+
+    Raises:
+        SettingsError: `ci` does not name a repository.
+        CommandError: The location is not a region.
+    """
+    if location is not None:
+        check_region("--location", location)
+    return StackSettings(
+        stack=platform.environment,
+        prefix=platform.prefix,
+        location=location or next(iter(platform.regions)),
+        ci=None if ci is None else Ci.parse(ci),
+        has_images=platform.images is not None,
+    )
+
+
+def _run(
+    platform: Platform,
+    settings: StackSettings,
+    *,
+    undo: bool,
+    on_twin: bool,
+    yes: bool,
+    has_location: bool,
+) -> None:
+    # The engine's library takes a second to load, and no other command needs it.
+    from scripts import google_clients  # noqa: PLC0415
+    from scripts.bootstrap import changes, places, run  # noqa: PLC0415
+
+    project = Project(platform.project, platform.project_number, ())
+    dialog = run.Dialog(console, (lambda _: True) if yes else typer.confirm)
+    with google_clients.plain_errors(), changes.one_line():
+        if on_twin:
+            place = places.on_twin(project, TwinPaths.default())
+        else:
+            place = places.in_google_cloud(project)
+        if undo:
+            run.undo(project, settings.stack, place, dialog)
+            return
+        prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
+    if prepared is not None:
+        dialog.show(next_commands(prepared, settings.stack))
+
+
+def next_commands(project: Project, stack: str) -> list[str]:
+    """Return the commands to run next, and what CI needs to know."""
+    settings = next(each for each in project.stacks if each.stack == stack)
+    lines = [
+        "",
+        "Next:",
+        f"  pulumi login gs://{project.bucket}",
+        f"  pulumi stack init {stack} --secrets-provider gcpkms://{project.key(settings)}",
+        f"  pulumi preview -s {stack}",
+    ]
+    if settings.ci is not None:
+        lines += [
+            "",
+            "For CI:",
+            f"  workload_identity_provider: {project.provider_for_jobs(settings.ci)}",
+            f"  service_account (deploy):   {project.account(settings, 'deploy')}",
+            f"  service_account (preview):  {project.account(settings, 'preview')}",
+        ]
+    return lines

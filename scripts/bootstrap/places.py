@@ -1,0 +1,113 @@
+"""The two places where a project can be prepared: Google Cloud, and the twin."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import requests
+
+from infra.bootstrap.settings import Project
+from scripts import google_clients
+from scripts.bootstrap.state import Surroundings
+from scripts.console import ensure_tools
+from scripts.google_cloud import Cloud, Json, Response
+from twin import daemon
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.gcp import server
+from twin.providers.gcp.effects import gcs
+from twin.pulumi.environment import pulumi_environment
+from twin.toolchain import tool
+
+Place = tuple[Cloud, Surroundings]
+_STORAGE: Final = "storage.googleapis.com"
+
+
+def in_google_cloud(project: Project) -> Place:
+    """Return the real project, with the application default credentials.
+
+    Raises:
+        scripts.google_cloud.CloudError: There are no credentials.
+        twin.toolchain.ToolError: The Pulumi CLI cannot be had.
+    """
+    cloud = google_clients.connect(project.id)
+    ensure_tools()
+    folder = REPOSITORY / "build" / "bootstrap" / project.id
+    environment = {
+        "PATH": os.pathsep.join([str(_language_host(folder)), os.environ.get("PATH", "")]),
+        # what a shell with the twin's environment has would lead the engine to the twin
+        "PULUMI_DEBUG_PROVIDERS": "",
+        "STORAGE_EMULATOR_HOST": "",
+    }
+    return cloud, Surroundings(tool("pulumi"), environment, folder)
+
+
+def _language_host(folder: Path) -> Path:
+    """Return a folder with the language host that the engine wants to have to adopt resources."""
+    programs = folder / "bin"
+    programs.mkdir(parents=True, exist_ok=True)
+    host = programs / "pulumi-language-python"
+    host.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m twin.pulumi.language_host \"$@\"\n")
+    host.chmod(0o755)
+    return programs
+
+
+def on_twin(project: Project, paths: TwinPaths) -> Place:
+    """Return the project of the same name on a twin, started if it does not run.
+
+    Raises:
+        twin.host.processes.ProcessError: The twin did not start.
+        twin.toolchain.ToolError: A tool cannot be had.
+    """
+    ensure_tools()
+    environment = {
+        **pulumi_environment(paths, daemon.ensure(paths)),
+        "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # the engine asks for some before it opens a bucket
+        "STORAGE_EMULATOR_HOST": gcs.url(paths).removeprefix("http://"),  # as the engine reads it
+    }
+    cloud = Cloud(project.id, TwinSession(paths, project.number))
+    folder = paths.root / "bootstrap" / project.id
+    return cloud, Surroundings(tool("pulumi"), environment, folder)
+
+
+def _answer(status: int, body: Json) -> requests.Response:
+    answer = requests.Response()
+    answer.status_code = status
+    answer.raw = io.BytesIO(json.dumps(body).encode())
+    return answer
+
+
+@dataclass(frozen=True)
+class TwinSession:
+    """Answers requests to Google's APIs from a twin: what is there, and what buckets hold."""
+
+    paths: TwinPaths
+    project_number: int
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Json | None,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Response:
+        """Answer one request."""
+        parts = urlsplit(url)
+        if parts.netloc == _STORAGE:
+            address = f"{gcs.url(self.paths)}{parts.path}"
+            return requests.request(method, address, json=json, params=params, timeout=timeout)
+        name = parts.path.removeprefix("/v1/")
+        if parts.netloc == "serviceusage.googleapis.com":
+            api = name.rpartition("/")[2]
+            return _answer(200, {"name": f"projects/{self.project_number}/services/{api}"})
+        if any(record.id == name for record in server.world_of(self.paths).store.all()):
+            return _answer(200, {"name": name})
+        return _answer(404, {"error": {"message": f"{name} was not found"}})

@@ -1,0 +1,245 @@
+"""Prepares a project for a stack, and takes that back: shows the changes, asks, makes them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pulumi import automation
+from rich.console import Console
+
+from infra.bootstrap import program
+from infra.bootstrap.settings import Project, SettingsError, StackSettings
+from scripts.bootstrap import changes
+from scripts.bootstrap.changes import Change
+from scripts.bootstrap.existing import Candidate, look_up
+from scripts.bootstrap.places import Place
+from scripts.bootstrap.state import State
+from scripts.google_cloud import Cloud
+
+_BUCKET_TYPE = "gcp:storage/bucket:Bucket"
+_UNCHANGED = "Nothing was changed."
+_KEPT = "Keys and key rings stay, as Google never deletes them, and APIs stay on."
+
+
+@dataclass(frozen=True)
+class Dialog:
+    """How a run speaks with the user."""
+
+    console: Console
+    ask: Callable[[str], bool]
+
+    def show(self, lines: Sequence[object]) -> None:
+        """Print lines as they are."""
+        for line in lines:
+            self.console.print(str(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def prepare(
+    project: Project, asked: StackSettings, place: Place, dialog: Dialog, *, has_location: bool
+) -> Project | None:
+    """Prepare a project for one more stack, or again for one that it is prepared for.
+
+    Args:
+        project: Project, without stacks.
+        asked: The stack. Without a repository it keeps the one that it has.
+        place: Where the project is, and what the engine runs with.
+        dialog: How to speak with the user.
+        has_location: Whether the user named the location.
+
+    Returns:
+        The project with all its stacks, or None if the user declined.
+
+    Raises:
+        SettingsError: The number or the location is not the project's.
+        scripts.google_cloud.CloudError: Google or the engine refused; what is done stays done,
+            and the same command again goes on from there.
+    """
+    cloud, surroundings = place
+    check_number(project, cloud)
+    state = State(project, cloud, surroundings)
+    stack = state.open()
+    prepared = _prepared(stack)
+    project = replace(project, stacks=merge(prepared, asked, has_location=has_location))
+    before = _settled(stack)
+    existing = look_up(project, cloud, before.deployment or {})
+    _adopt(stack, existing.unknown)
+    planned = changes.preview(stack, lambda: program.prepare(project))
+    dialog.show([f"State bucket gs://{project.bucket}, key {project.key(_of(project, asked))}"])
+    dialog.show([f"restore  {each.id}, which was deleted" for each in existing.deleted])
+    dialog.show([f"adopt    {each.id}" for each in existing.unknown])
+    dialog.show(planned)
+    number = len(planned) + len(existing.deleted)
+    if not number:
+        dialog.show(["Nothing to change."])
+    elif not dialog.ask(f"Make these {number} changes in project {project.id}?"):
+        _take_back(state, stack, before, is_adopted=bool(existing.unknown))
+        dialog.show([_UNCHANGED])
+        return None
+    _restore(stack, project, cloud, existing.deleted)
+    if number or prepared.get(asked.stack) not in project.stacks:
+        changes.update(stack, lambda: program.prepare(project), _progress(dialog))
+    if not state.is_in_bucket:
+        state.move_to_bucket()
+        dialog.show([f"The state is now in gs://{project.bucket}."])
+    return project
+
+
+def undo(project: Project, name: str, place: Place, dialog: Dialog) -> None:
+    """Take back what was prepared for a stack; with the last stack everything that can be deleted.
+
+    Args:
+        project: Project, without stacks.
+        name: Name of the stack.
+        place: Where the project is, and what the engine runs with.
+        dialog: How to speak with the user.
+
+    Raises:
+        SettingsError: The state bucket holds other state.
+        scripts.google_cloud.CloudError: Google or the engine refused; what is done stays done,
+            and the same command again goes on from there.
+    """
+    cloud, surroundings = place
+    check_number(project, cloud)
+    state = State(project, cloud, surroundings)
+    stacks = _prepared(state.open()) if state.exists else {}
+    if name not in stacks:
+        dialog.show([f"Project {project.id} is not prepared for {name}: nothing to undo."])
+        return
+    others = {key: settings for key, settings in stacks.items() if key != name}
+    if others:
+        _undo_one(replace(project, stacks=tuple(others.values())), state, dialog)
+    else:
+        _undo_all(replace(project, stacks=tuple(stacks.values())), state, dialog)
+
+
+def _undo_one(project: Project, state: State, dialog: Dialog) -> None:
+    """Take back what one stack had and the others do not need."""
+    stack = state.open()
+    planned = _without_kept(changes.preview(stack, lambda: program.prepare(project)))
+    dialog.show([*planned, _KEPT])
+    if not dialog.ask(f"Make these {len(planned)} changes in project {project.id}?"):
+        dialog.show([_UNCHANGED])
+        return
+    changes.update(stack, lambda: program.prepare(project), _progress(dialog))
+
+
+def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
+    """Delete everything, the bucket last seen with this state alone."""
+    others = state.others()
+    if others:
+        raise SettingsError(
+            f"gs://{project.bucket}: must hold no other state or objects, got {others[0]}"
+            + (f" and {len(others) - 1} more" if len(others) > 1 else "")
+        )
+    stack = state.open()
+    protected = _protected(stack)
+    planned = _without_kept(changes.preview_destroy(stack))
+    planned += [Change("delete", _BUCKET_TYPE, urn.rpartition("::")[2]) for urn in protected]
+    dialog.show([*planned, _KEPT])
+    if not dialog.ask(f"Delete these {len(planned)} resources of project {project.id}?"):
+        dialog.show([_UNCHANGED])
+        return
+    stack = state.move_here()
+    if protected:
+        changes.update(
+            stack,
+            lambda: program.prepare(project, is_undone=True),
+            lambda _: None,
+            target=protected,
+        )
+    changes.destroy(stack, _progress(dialog))
+    state.forget()
+
+
+def check_number(project: Project, cloud: Cloud) -> None:
+    """Check that the stack has the project's number: identities are built from it.
+
+    Raises:
+        SettingsError: It has another.
+        scripts.google_cloud.CloudError: Google refused.
+    """
+    url = f"serviceusage.googleapis.com/v1/projects/{project.id}/services/iam.googleapis.com"
+    number = str(cloud.get(url).get("name", "")).split("/")[1:2]
+    if number and number[0] != str(project.number):
+        raise SettingsError(
+            f"project_number: must be {number[0]}, the number of {project.id}, got {project.number}"
+        )
+
+
+def merge(
+    prepared: dict[str, StackSettings], asked: StackSettings, *, has_location: bool
+) -> tuple[StackSettings, ...]:
+    """Return the stacks of a project with what is asked for one of them.
+
+    Raises:
+        SettingsError: The stack's key is in another location than the one named.
+    """
+    known = prepared.get(asked.stack)
+    if known is not None:
+        if has_location and asked.location != known.location:
+            raise SettingsError(
+                f"--location: must be {known.location}, where the key of {asked.stack} is,"
+                f" got {asked.location}"
+            )
+        asked = replace(asked, location=known.location, ci=asked.ci or known.ci)
+    for role in ("deploy", "preview"):
+        asked.account_id(role)
+    return tuple({**prepared, asked.stack: asked}.values())
+
+
+def _prepared(stack: automation.Stack) -> dict[str, StackSettings]:
+    """Return the settings of the stacks that a project is prepared for."""
+    output = stack.outputs().get(program.PREPARED)
+    values: dict[str, Any] = {} if output is None else output.value
+    return {name: StackSettings.from_dict(each) for name, each in values.items()}
+
+
+def _settled(stack: automation.Stack) -> automation.Deployment:
+    """Return the state, without what a killed run was about to do."""
+    if changes.deployment(stack).get("pending_operations"):
+        changes.forget_interrupted(stack)
+    return stack.export_stack()
+
+
+def _of(project: Project, asked: StackSettings) -> StackSettings:
+    """Return the settings of a project's stack as they are now."""
+    return next(each for each in project.stacks if each.stack == asked.stack)
+
+
+def _adopt(stack: automation.Stack, found: Sequence[Candidate]) -> None:
+    """Let the state know of resources that exist; the project stays as it is."""
+    if found:
+        changes.adopt(stack, [each.as_import() for each in found])
+
+
+def _restore(
+    stack: automation.Stack, project: Project, cloud: Cloud, deleted: Sequence[Candidate]
+) -> None:
+    """Restore what was deleted; the update that follows corrects it."""
+    for candidate in deleted:
+        candidate.restore(cloud)
+    if deleted:
+        _adopt(stack, look_up(project, cloud, changes.deployment(stack)).unknown)
+
+
+def _take_back(
+    state: State, stack: automation.Stack, before: automation.Deployment, *, is_adopted: bool
+) -> None:
+    """Leave the state as it was before a run that the user declined."""
+    if not (before.deployment or {}).get("resources"):
+        state.forget()
+    elif is_adopted:
+        stack.import_stack(before)
+
+
+def _protected(stack: automation.Stack) -> list[str]:
+    resources: list[dict[str, Any]] = changes.deployment(stack).get("resources") or []
+    return [str(each["urn"]) for each in resources if each.get("protect")]
+
+
+def _without_kept(planned: list[Change]) -> list[Change]:
+    return [change for change in planned if change.action != "keep"]
+
+
+def _progress(dialog: Dialog) -> Callable[[Change], None]:
+    return lambda change: dialog.show([f"done: {change}"])

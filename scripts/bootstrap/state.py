@@ -1,0 +1,175 @@
+"""The state of a project's bootstrap: on this machine at first, then in the bucket it made.
+
+Where the bucket holds resources of the state, that is the state; a copy on this machine is what a
+killed run left. A move writes the whole state to its new place, in one write, before it is removed
+from the old one.
+"""
+
+import json
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from pulumi import automation
+
+from infra.bootstrap.settings import Project
+from scripts.google_cloud import Cloud, NotFound
+from twin.host import processes
+
+NAME: Final = "gke-inference-bootstrap"
+"""Name of the Pulumi project; its stack has the name of the Google Cloud project."""
+_STATE: Final = ".pulumi"
+_OURS: Final = tuple(
+    f"{_STATE}/{folder}/{NAME}/"
+    for folder in ("backups", "history", "locks/organization", "stacks")
+)
+_STACKS: Final = f"{_STATE}/stacks/"
+_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where and with what the engine runs."""
+
+    cli: Path
+    """The program `pulumi`, in a folder `bin`."""
+    environment: Mapping[str, str]
+    folder: Path
+    """Folder of this project on this machine."""
+
+
+class State:
+    """The state of one project's bootstrap, wherever it is."""
+
+    def __init__(self, project: Project, cloud: Cloud, surroundings: Surroundings) -> None:
+        self._project, self._cloud, self._surroundings = project, cloud, surroundings
+        self._local = surroundings.folder / "state"
+        self._objects = f"storage.googleapis.com/storage/v1/b/{project.bucket}/o"
+
+    @property
+    def is_in_bucket(self) -> bool:
+        """Whether the bucket exists and has resources of this state."""
+        try:
+            found = self._read(f"{_STACKS}{NAME}/{self._project.id}.json")
+        except NotFound:
+            return False
+        checkpoint: dict[str, Any] = found.get("checkpoint") or {}
+        latest: dict[str, Any] = checkpoint.get("latest") or {}
+        return bool(latest.get("resources"))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a state anywhere."""
+        file = self._local / _STACKS / NAME / f"{self._project.id}.json"
+        return file.exists() or self.is_in_bucket
+
+    def open(self) -> automation.Stack:
+        """Return the stack with the state, new and on this machine if there is none."""
+        return self._open("bucket" if self.is_in_bucket else "local")
+
+    def move_to_bucket(self) -> None:
+        """Move the state into the bucket; one that is there already stays."""
+        if not self.is_in_bucket:
+            state = self._open("local").export_stack()
+            self._open("bucket").import_stack(state)
+        shutil.rmtree(self._local, ignore_errors=True)
+
+    def move_here(self) -> automation.Stack:
+        """Move the state onto this machine, before the bucket goes, and return its stack."""
+        if self.is_in_bucket:
+            shutil.rmtree(self._local, ignore_errors=True)
+            bucket = self._open("bucket")
+            self._open("local").import_stack(bucket.export_stack())
+            bucket.workspace.remove_stack(self._project.id, force=True)
+        return self._open("local")
+
+    def forget(self) -> None:
+        """Remove what this machine has of the state."""
+        shutil.rmtree(self._surroundings.folder, ignore_errors=True)
+
+    def others(self) -> list[str]:
+        """Return what else is in the bucket: stacks as PROJECT/NAME, and objects by their name.
+
+        Raises:
+            scripts.google_cloud.CloudError: Google refused.
+        """
+        found: list[str] = []
+        for name in self._names(""):
+            if name.startswith(_OURS) or name == f"{_STATE}/meta.yaml":
+                continue
+            if not name.startswith(f"{_STATE}/"):
+                found.append(name)
+            elif name.startswith(_STACKS) and name.endswith(_SUFFIXES):
+                found.append(name.removeprefix(_STACKS).partition(".json")[0])
+        return found
+
+    def _open(self, place: str) -> automation.Stack:
+        surroundings, project = self._surroundings, self._project.id
+        work = surroundings.folder / "work" / place
+        shutil.rmtree(work, ignore_errors=True)  # its settings belong to another encryption
+        work.mkdir(parents=True)
+        if place == "local":
+            self._local.mkdir(exist_ok=True)
+            self._unlock_local()
+            url = f"file://{self._local}?metadata=skip"
+        else:
+            self._unlock_bucket()
+            url = f"gs://{self._project.bucket}"
+        workspace = automation.LocalWorkspace(
+            work_dir=str(work),
+            env_vars={
+                **surroundings.environment,
+                "PULUMI_BACKEND_URL": url,
+                "PULUMI_CONFIG_PASSPHRASE": "",  # the state has no secrets
+                "PULUMI_DIY_BACKEND_GZIP": "false",
+                "PULUMI_DIY_BACKEND_ZSTD": "false",
+            },
+            project_settings=automation.ProjectSettings(NAME, "python"),
+            pulumi_command=automation.PulumiCommand(root=str(surroundings.cli.parent.parent)),
+        )
+        stack = automation.Stack.create_or_select(project, workspace)
+        settings = {"project": project, "billingProject": project, "userProjectOverride": "true"}
+        values = {f"gcp:{key}": automation.ConfigValue(text) for key, text in settings.items()}
+        stack.set_all_config(values)
+        return stack
+
+    @property
+    def _locks(self) -> str:
+        return f"{_STATE}/locks/organization/{NAME}/{self._project.id}/"
+
+    def _unlock_local(self) -> None:
+        for file in (self._local / self._locks).glob("*.json"):
+            if _is_dead(json.loads(file.read_text())):
+                file.unlink()
+
+    def _unlock_bucket(self) -> None:
+        for name in self._names(self._locks):
+            if _is_dead(self._read(name)):
+                self._cloud.delete(f"{self._objects}/{quote(name, safe='')}")
+
+    def _read(self, name: str) -> dict[str, Any]:
+        return self._cloud.get(f"{self._objects}/{quote(name, safe='')}", alt="media")
+
+    def _names(self, prefix: str) -> Iterator[str]:
+        """Yield the names of the bucket's objects; none where there is no bucket."""
+        page: dict[str, str] = {}
+        while True:
+            try:
+                answer = self._cloud.get(self._objects, prefix=prefix, **page)
+            except NotFound:
+                return
+            items: list[dict[str, Any]] = answer.get("items") or []
+            yield from (str(item["name"]) for item in items)
+            if not answer.get("nextPageToken"):
+                return
+            page = {"pageToken": str(answer["nextPageToken"])}
+
+
+def _is_dead(lock: Mapping[str, Any]) -> bool:
+    """Return whether a lock is that of a process that ran on this machine and ended."""
+    is_here = lock.get("hostname") == socket.gethostname()
+    return is_here and processes.started_at(int(lock.get("pid") or 0)) is None

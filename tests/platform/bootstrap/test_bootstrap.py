@@ -1,0 +1,138 @@
+"""`bootstrap` on the twin, in the order of a project's life: shown, made, repaired, taken back."""
+
+import pytest
+
+from tests.platform.bootstrap.conftest import BUCKET, NAME, STATE
+from twin.providers.gcp.effects import gcs
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(1800)]
+
+CI = ("--ci", "github:acme/inference")
+BARE = {"Bucket": 1, "CryptoKey": 1, "KeyRing": 1, "Service": 15}
+WITH_CI = {
+    **BARE,
+    "Account": 2,
+    "BucketIAMMember": 1,
+    "CryptoKeyIAMMember": 2,
+    "IAMMember": 14,
+    "WorkloadIdentityPool": 1,
+    "WorkloadIdentityPoolProvider": 1,
+}
+KEPT = {"CryptoKey": 1, "KeyRing": 1}
+
+
+def test_a_run_that_the_user_declines_shows_the_changes_and_makes_none(project):
+    answer = project.run(answer="n\n")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("create ") == sum(BARE.values())
+    assert f"Make these 18 changes in project {NAME}?" in answer.stdout
+    assert answer.stdout.endswith("Nothing was changed.\n")
+    assert project.counts() == {}
+    assert not project.local_state()
+
+
+@pytest.mark.parametrize("changes", [5, 18])
+def test_a_run_that_was_killed_is_finished_by_the_next(project, changes):
+    """Killed in the middle; killed after the last change and before the state was moved."""
+    project.kill_after(changes, "--yes")
+    answer = project.run("--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert f"The state is now in gs://{BUCKET}." in answer.stdout
+    assert project.counts() == BARE
+    assert project.resources_in_bucket() == 20
+    assert not project.local_state()
+    if changes == 5:
+        assert project.run("--undo", "--yes").returncode == 0
+
+
+def test_the_second_run_asks_nothing_and_changes_nothing(project):
+    before = project.records()
+    answer = project.run()
+    assert answer.returncode == 0, answer.stderr
+    assert "Nothing to change.\n" in answer.stdout
+    assert "Make these" not in answer.stdout
+    assert project.records() == before
+
+
+def test_a_repository_adds_identities_without_keys(project):
+    answer = project.run(*CI, "--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert project.counts() == WITH_CI
+    pool = "projects/271828182845/locations/global/workloadIdentityPools/gke-inference-ci"
+    assert f"workload_identity_provider: {pool}/providers/github\n" in answer.stdout
+    key = f"projects/{NAME}/locations/us-east4/keyRings/gke-inference/cryptoKeys/stack-dev"
+    assert f"pulumi stack init dev --secrets-provider gcpkms://{key}\n" in answer.stdout
+    assert f"pulumi login gs://{BUCKET}\n" in answer.stdout
+
+
+def test_what_changed_behind_the_state_is_corrected(project):
+    project.change(project.record("/providers/github"), attributeCondition="true")
+    project.change(project.record(BUCKET), versioning={"enabled": False})
+    answer = project.run("--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert "update   Bucket                       state-bucket: versioning\n" in answer.stdout
+    condition = project.record("/providers/github").outputs["attributeCondition"]
+    assert condition == "assertion.repository == 'acme/inference'"
+    assert project.record(BUCKET).outputs["versioning"] == {"enabled": True}
+
+
+def test_a_run_whose_state_was_lost_adopts_what_the_project_has(project):
+    gcs.delete_object(project.paths, BUCKET, STATE)
+    answer = project.run(*CI, "--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("adopt    ") == 7
+    assert f"adopt    {BUCKET}\n" in answer.stdout
+    assert project.counts() == WITH_CI
+    assert project.resources_in_bucket() == 41
+
+
+def test_an_undo_that_the_user_declines_deletes_nothing(project):
+    before = project.objects()
+    answer = project.run("--undo", answer="n\n")
+    assert answer.returncode == 0, answer.stderr
+    assert "delete   Bucket                       state-bucket\n" in answer.stdout
+    assert answer.stdout.endswith("Nothing was changed.\n")
+    assert project.counts() == WITH_CI
+    assert project.objects() == before
+
+
+def test_an_undo_is_refused_while_the_bucket_holds_other_state(project):
+    other = ".pulumi/stacks/gke-inference/dev.json"
+    gcs.upload(project.paths, BUCKET, other, b"{}", "application/json")
+    answer = project.run("--undo", "--yes")
+    assert answer.returncode == 2
+    assert answer.stderr == (
+        f"error: gs://{BUCKET}: must hold no other state or objects, got gke-inference/dev\n"
+    )
+    assert project.counts() == WITH_CI
+    gcs.delete_object(project.paths, BUCKET, other)
+
+
+def test_an_undo_that_was_killed_is_finished_by_the_next(project):
+    project.kill_after(3, "--undo", "--yes")
+    answer = project.run("--undo", "--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert project.counts() == KEPT
+    assert not gcs.has_bucket(project.paths, BUCKET)
+    assert not (project.paths.root / "bootstrap" / NAME).exists()
+
+
+def test_a_second_undo_has_nothing_to_do(project):
+    answer = project.run("--undo")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == f"Project {NAME} is not prepared for dev: nothing to undo.\n"
+
+
+def test_after_an_undo_the_kept_key_is_adopted(project):
+    answer = project.run("--yes")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.count("adopt    ") == 2
+    assert project.counts() == BARE
+
+
+def test_a_key_cannot_be_moved(project):
+    answer = project.run("--location", "us-east5", "--yes")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == (
+        "error: --location: must be us-east4, where the key of dev is, got us-east5\n"
+    )

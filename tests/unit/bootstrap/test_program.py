@@ -1,0 +1,143 @@
+"""The program makes a state bucket, keys, APIs, and CI identities that have no keys."""
+
+from dataclasses import replace
+
+import pytest
+
+from infra import project as platform_project
+from infra.bootstrap.program import BUCKET, prepare
+from infra.bootstrap.roles import DEPLOY_ROLES, IMAGE_ROLES, PREVIEW_ROLES, SERVICES
+from infra.bootstrap.settings import Ci, Project, StackSettings
+from tests.contract.conftest import Recorder
+
+PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
+PROJECT = Project("acme-inference-prod", 141421356237, (PROD,))
+POOL = "principalSet://iam.googleapis.com/projects/141421356237/locations/global/"
+POOL += "workloadIdentityPools/gke-inference-ci"
+
+
+@pytest.fixture
+def engine_stand_in(recorder: Recorder) -> Recorder:
+    account = {"member": "serviceAccount:ci", "name": "projects/p/serviceAccounts/ci"}
+    recorder.outputs["gcp:serviceaccount/account:Account"] = account
+    return recorder
+
+
+def run(recorder: Recorder, project: Project, *, is_undone: bool = False) -> Recorder:
+    recorder.run(lambda: prepare(project, is_undone=is_undone))
+    return recorder
+
+
+def roles(recorder: Recorder, type_name: str, prefix: str) -> set[str]:
+    return {seen.inputs["role"] for seen in recorder.all(type_name) if seen.name.startswith(prefix)}
+
+
+def test_the_state_bucket_has_versions_is_private_and_is_protected(engine_stand_in):
+    bucket = run(engine_stand_in, PROJECT).named(BUCKET)
+    assert bucket.inputs == {
+        "forceDestroy": False,
+        "location": "us-central1",
+        "name": "acme-inference-prod-pulumi-state",
+        "project": "acme-inference-prod",
+        "publicAccessPrevention": "enforced",
+        "uniformBucketLevelAccess": True,
+        "versioning": {"enabled": True},
+    }
+    assert bucket.protected
+
+
+def test_before_it_is_destroyed_the_bucket_loses_its_protection(engine_stand_in):
+    bucket = run(engine_stand_in, PROJECT, is_undone=True).named(BUCKET)
+    assert bucket.inputs["forceDestroy"] is True
+    assert not bucket.protected
+
+
+def test_settings_that_others_made_on_the_bucket_and_the_key_stay(engine_stand_in):
+    seen = run(engine_stand_in, PROJECT)
+    assert {"labels", "lifecycleRules", "location"} <= set(seen.named(BUCKET).ignored)
+    assert {"labels", "rotationPeriod"} <= set(seen.named("key prod").ignored)
+
+
+def test_each_stack_has_a_key_that_encrypts_its_secrets(engine_stand_in):
+    staging = replace(PROD, stack="staging", location="europe-west4")
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(PROD, staging)))
+    assert [ring.inputs["location"] for ring in seen.all("gcp:kms/keyRing:KeyRing")] == [
+        "us-central1",
+        "europe-west4",
+    ]
+    keys = seen.all("gcp:kms/cryptoKey:CryptoKey")
+    assert [key.inputs["name"] for key in keys] == ["stack-prod", "stack-staging"]
+    assert {key.inputs["purpose"] for key in keys} == {"ENCRYPT_DECRYPT"}
+
+
+def test_keys_and_key_rings_stay_when_the_program_no_longer_has_them(engine_stand_in):
+    seen = run(engine_stand_in, PROJECT)
+    kept = {name for (_, name), request in seen.requests.items() if request.retainOnDelete}
+    assert kept == {"key prod", "key-ring us-central1"}
+
+
+def test_every_api_is_on_and_stays_on(engine_stand_in):
+    services = run(engine_stand_in, PROJECT).all("gcp:projects/service:Service")
+    assert {service.inputs["service"] for service in services} == set(SERVICES)
+    assert {service.inputs["disableOnDestroy"] for service in services} == {False}
+
+
+def test_the_apis_of_the_platform_are_on_before_its_first_run():
+    assert set(platform_project.SERVICES) <= set(SERVICES)
+
+
+def test_ci_deploys_from_the_main_branch_only_and_has_no_key(engine_stand_in):
+    seen = run(engine_stand_in, PROJECT)
+    trusted = {
+        grant.name: (grant.inputs["role"], grant.inputs["member"])
+        for grant in seen.all("gcp:serviceaccount/iAMMember:IAMMember")
+    }
+    role = "roles/iam.workloadIdentityUser"
+    main = "attribute.repository_ref/acme/inference@refs/heads/main"
+    assert trusted == {
+        "deploy prod iam.workloadIdentityUser": (role, f"{POOL}/{main}"),
+        "preview prod iam.workloadIdentityUser": (
+            role,
+            f"{POOL}/attribute.repository/acme/inference",
+        ),
+    }
+    assert "Key" not in seen.counts()
+
+
+def test_tokens_of_other_repositories_are_refused(engine_stand_in):
+    provider = run(engine_stand_in, PROJECT).named("identity-provider github")
+    assert provider.inputs["attributeCondition"] == "assertion.repository == 'acme/inference'"
+    assert provider.inputs["oidc"] == {"issuerUri": "https://token.actions.githubusercontent.com"}
+
+
+def test_two_stacks_may_have_two_repositories(engine_stand_in):
+    staging = replace(PROD, stack="staging", ci=Ci.parse("github:acme/next"))
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(PROD, staging)))
+    provider = seen.named("identity-provider github")
+    assert provider.inputs["attributeCondition"] == (
+        "assertion.repository == 'acme/inference' || assertion.repository == 'acme/next'"
+    )
+
+
+def test_a_preview_may_change_nothing_but_the_lock_of_the_state(engine_stand_in):
+    seen = run(engine_stand_in, PROJECT)
+    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "preview") == set(PREVIEW_ROLES)
+    lock = seen.one("gcp:storage/bucketIAMMember:BucketIAMMember")
+    assert lock.name == "preview prod storage.objectUser"
+    assert lock.inputs["bucket"] == PROJECT.bucket
+    assert lock.inputs["role"] == "roles/storage.objectUser"
+
+
+@pytest.mark.parametrize("has_images", [False, True])
+def test_a_deployment_has_the_roles_of_images_where_the_stack_has_images(
+    engine_stand_in, has_images
+):
+    project = replace(PROJECT, stacks=(replace(PROD, has_images=has_images),))
+    seen = run(engine_stand_in, project)
+    wanted = set(DEPLOY_ROLES) | (set(IMAGE_ROLES) if has_images else set())
+    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
+
+
+def test_without_a_repository_no_identity_is_made(engine_stand_in):
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(replace(PROD, ci=None),)))
+    assert seen.counts() == {"Bucket": 1, "CryptoKey": 1, "KeyRing": 1, "Service": len(SERVICES)}

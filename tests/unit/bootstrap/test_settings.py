@@ -1,0 +1,96 @@
+"""What a command line and an earlier run say of a project becomes its settings."""
+
+from dataclasses import replace
+
+import pytest
+
+from infra.bootstrap.settings import Ci, SettingsError, StackSettings
+from infra.reading.load import read
+from scripts.bootstrap.command import bootstrap, settings_of
+from scripts.bootstrap.run import merge
+from scripts.console import CommandError
+
+PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
+STAGING = StackSettings("staging", "acme", "europe-west4")
+
+
+@pytest.mark.parametrize("text", ["acme/inference", "bitbucket:a/b", "github:acme", "github:a/b@"])
+def test_a_repository_that_cannot_be_read_is_refused(text):
+    with pytest.raises(SettingsError) as refusal:
+        Ci.parse(text)
+    assert str(refusal.value) == (
+        f"--ci: must be github:OWNER/REPO or gitlab:GROUP/PROJECT, got {text!r}"
+    )
+
+
+def test_gitlab_projects_may_be_in_groups_of_groups():
+    ci = Ci.parse("gitlab:acme/ml/inference@release")
+    assert (ci.repository, ci.branch) == ("acme/ml/inference", "release")
+    assert ci.issuer.uri == "https://gitlab.com"
+    assert ci.deploying_reference == "acme/ml/inference@branch/release"
+
+
+def test_the_stack_file_says_what_to_prepare():
+    settings = settings_of(read("prod"), "github:acme/inference", None)
+    assert settings == replace(PROD, has_images=True)
+    assert settings.account_id("preview") == "acme-prod-ci-preview"
+
+
+def test_settings_survive_as_an_output_of_the_program():
+    for settings in (PROD, STAGING):
+        assert StackSettings.from_dict(settings.as_dict()) == settings
+
+
+def test_an_account_that_google_would_refuse_is_refused_first():
+    asked = replace(PROD, prefix="a-very-long-team-name")
+    with pytest.raises(SettingsError) as refusal:
+        merge({}, asked, has_location=False)
+    assert str(refusal.value) == (
+        "prefix: must leave the account id at most 30 characters,"
+        " got 'a-very-long-team-name-prod-ci-deploy'"
+    )
+
+
+def test_a_second_stack_is_added_to_those_of_the_project():
+    assert merge({"prod": PROD}, STAGING, has_location=False) == (PROD, STAGING)
+
+
+def test_a_run_without_a_repository_keeps_the_one_of_the_run_before():
+    assert merge({"prod": PROD}, replace(PROD, ci=None), has_location=False) == (PROD,)
+
+
+def test_a_run_without_a_location_keeps_the_one_of_the_run_before():
+    asked = replace(PROD, location="europe-west4")
+    assert merge({"prod": PROD}, asked, has_location=False) == (PROD,)
+
+
+def test_a_key_cannot_move_to_another_location():
+    asked = replace(PROD, location="europe-west4")
+    with pytest.raises(SettingsError) as refusal:
+        merge({"prod": PROD}, asked, has_location=True)
+    assert str(refusal.value) == (
+        "--location: must be us-central1, where the key of prod is, got europe-west4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stack": "prd"}, "STACK: must be one of dev, local, prod, staging"),
+        ({"ci": "acme/inference"}, "--ci: must be github:OWNER/REPO"),
+        ({"location": "mars"}, "--location: must be a region such as us-east5, got 'mars'"),
+        (
+            {"undo": True, "ci": "github:a/b"},
+            "--ci: must be left out with --undo, got 'github:a/b'",
+        ),
+        (
+            {"undo": True, "location": "us-east5"},
+            "--location: must be left out with --undo, got 'us-east5'",
+        ),
+    ],
+)
+def test_what_the_command_cannot_use_is_refused_in_one_line(options, message):
+    with pytest.raises(CommandError) as refusal:
+        bootstrap(**{"stack": "prod", **options})
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
