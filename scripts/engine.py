@@ -10,9 +10,11 @@ from typing import Any
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
-from scripts.console import CommandError, console, ensure_tools
+from scripts.console import CommandError, console
+from scripts.tool_setup import ensure_tools
 from scripts.words import check_one
 from twin import daemon
+from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.pulumi.environment import pulumi_environment
@@ -46,13 +48,13 @@ class Engine:
     """The Pulumi CLI with the environment of one twin."""
 
     def __init__(self, paths: TwinPaths, speed: float | None = None) -> None:
-        """Build missing tools and start the daemon.
+        """Obtain missing tools and start the daemon: of a control plane only where clusters exist.
 
         Raises:
             twin.toolchain.ToolError: a tool cannot be had.
             twin.host.processes.ProcessError: the daemon did not start.
         """
-        ensure_tools()
+        ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         self.environment = pulumi_environment(paths, daemon.ensure(paths, speed))
 

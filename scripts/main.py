@@ -26,12 +26,13 @@ GROUPS = {
         "preview", "verdict", "touched", "render", "check", "dashboards",
     ),
     "A project in the cloud": ("bootstrap",),
-    "The blueprint itself": ("tools", "bench", "kernels", "schema", "docs"),
+    "The blueprint itself": ("doctor", "tools", "bench", "kernels", "schema", "docs"),
 }  # fmt: skip
 """Subcommands by what they are for, as the help lists them."""
 
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Subcommands: the module `scripts.NAME` has the function `NAME`."""
+"""Subcommands: the module `scripts.NAME` has the function `NAME`, or, of a group of subcommands,
+the `typer.Typer` `NAME` with the callback `NAME_group`."""
 
 _GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 
@@ -45,7 +46,11 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
     app = _empty_app()
     for name in names:
         module: Any = importlib.import_module(f"scripts.{name}")
-        app.command(name, rich_help_panel=_GROUP_OF[name])(getattr(module, name))
+        command: Any = getattr(module, name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=_GROUP_OF[name])
+        else:
+            app.command(name, rich_help_panel=_GROUP_OF[name])(command)
     return app
 
 
@@ -53,14 +58,20 @@ def list_app() -> typer.Typer:
     """Return the program as its own help shows it; no module of a subcommand is imported."""
     app = _empty_app()
     for name in COMMANDS:
-        app.command(name, help=_docstring(name), rich_help_panel=_GROUP_OF[name])(lambda: None)
+        function, panel = _function(name), _GROUP_OF[name]
+        text = ast.get_docstring(function)
+        if function.name == name:
+            app.command(name, help=text, rich_help_panel=panel)(lambda: None)
+        else:
+            app.add_typer(typer.Typer(help=text), name=name, rich_help_panel=panel)
     return app
 
 
-def _docstring(name: str) -> str | None:
+def _function(name: str) -> ast.FunctionDef:
+    """Return the function of a subcommand, or of a group of them."""
     tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return next(ast.get_docstring(node) for node in functions if node.name == name)
+    return next(node for node in functions if node.name in (name, f"{name}_group"))
 
 
 def _empty_app() -> typer.Typer:

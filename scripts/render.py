@@ -19,6 +19,7 @@ from scripts.quota import twin_limits
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.strict import check_folder
+from scripts.tool_setup import ensure_tools
 from scripts.words import stack_of
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
@@ -141,6 +142,8 @@ def render(
 ) -> None:
     """Write every object and resource of a stack, and a page about it, to build/STACK/."""
     platform = stack_of(stack)
+    if check:
+        ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default())
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)

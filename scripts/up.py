@@ -18,10 +18,13 @@ from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
+from scripts.stack_tools import purposes_of
+from scripts.tool_setup import ensure_tools
 from scripts.words import check_one, check_positive, stack_of
 from twin import daemon
 from twin.cluster.agent.launching.real_engine import ask_for
 from twin.host.paths import TwinPaths
+from twin.toolchain import needed_by, prepare_beside
 from twin.world.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
@@ -83,6 +86,8 @@ def up(
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
+    ensure_tools(*purposes_of(stack_of(stack)))
+    prepare_beside(needed_by("monitoring"))
     engine = Engine(paths, speed)
     engine.ensure_stack(stack)
     restarted = daemon.repair(paths)

@@ -19,9 +19,9 @@ from typing import Any
 import yaml
 
 from infra.reading.load import EngineLoader
-from scripts.console import ensure_tools
 from scripts.render import said
 from scripts.scratch_project import backend, scratch_project
+from scripts.tool_setup import ensure_tools
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths
@@ -105,7 +105,7 @@ def runner() -> Generator[Runner]:
     Raises:
         twin.toolchain.ToolError: a tool cannot be had.
     """
-    ensure_tools()
+    ensure_tools("engine")
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
         paths = TwinPaths(Path(folder))
         daemon.prepare(paths)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from twin.cluster.controlplane.processes import twin_token
@@ -105,7 +106,9 @@ def pulumi_environment(paths: TwinPaths, ports: dict[str, int]) -> dict[str, str
     environment = process_environment(paths)
     venv = Path(sys.executable).parent
     path = environment["PATH"].split(os.pathsep)
-    first = [path[0], str(tool("pulumi").parent), str(tool("kubectl").parent), str(venv)]
+    first = [path[0], str(tool("pulumi").parent), str(venv)]
+    with suppress(ToolError):  # a preview needs no control plane, and no kubectl
+        first.insert(2, str(tool("kubectl").parent))
     path = [*first, *(part for part in path[1:] if part not in first)]
     return {
         **environment,
