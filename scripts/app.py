@@ -13,7 +13,7 @@ GROUPS = {
     "Plan": ("plan", "cost", "quota", "coldstart", "replay"),
     "Check": ("preflight", "preview", "verdict", "touched", "render", "check"),
     "Operate": ("bootstrap", "images", "dashboards"),
-    "Develop": ("tools", "bench", "kernels", "schema", "docs"),
+    "Develop": ("doctor", "tools", "bench", "kernels", "schema", "docs"),
 }
 """Commands by purpose, in the order of the help."""
 

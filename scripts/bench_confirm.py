@@ -15,8 +15,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from scripts.console import CommandError, console, ensure_tools
+from scripts.console import CommandError, console
 from scripts.tables import Listing, figure, print_table
+from scripts.tool_setup import ensure_tools
 from simulator.laboratory import load_tool
 from simulator.laboratory.policies import BASELINE, SHIPPED, policies
 from simulator.laboratory.realtime import behind_gateway
@@ -59,7 +60,7 @@ def measure() -> bool:
         CommandError: the tool cannot be had, or a run failed.
     """
     workload = workloads()[_WORKLOAD]
-    ensure_tools()
+    ensure_tools("laboratory")
     try:
         program = load_tool.install()
         measured = {name: _tool(program, workload, name) for name in _POLICIES}

@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.text import Text
 
-from scripts.console import CommandError, console, ensure_tools
+from scripts.console import CommandError, console
 from scripts.options import check_words
 from scripts.tables import Listing, figure, print_table, prose
+from scripts.tool_setup import ensure_tools
 from simulator.laboratory import bounds
 from simulator.laboratory.calibration import calibration_errors
 from simulator.laboratory.curves import draw
@@ -56,7 +57,7 @@ def measure(
     check_words("--workload", chosen, known)
     check_words("--policy", names, [one.name for one in policies(Facts())])
     jobs = jobs_of((known[name] for name in chosen or known), names or None, is_quick=is_quick)
-    ensure_tools()
+    ensure_tools("laboratory")
     begun = time.monotonic()
     try:
         rows = run_all(jobs, workers, _tell)

@@ -12,9 +12,11 @@ import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
-from scripts.console import CommandError, console, ensure_tools, one_line
+from scripts.console import CommandError, console, one_line
 from scripts.options import check_one
+from scripts.tool_setup import ensure_tools
 from twin import daemon
+from twin.cluster import lifecycle as clusters
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.pulumi.environment import pulumi_environment
@@ -94,7 +96,7 @@ class Engine:
         speed: float | None = None,
         official: OfficialPlugins | None = None,
     ) -> None:
-        """Build missing tools and start the daemon.
+        """Obtain missing tools and start the daemon; a control plane only where clusters exist.
 
         Args:
             paths: of the twin.
@@ -105,7 +107,7 @@ class Engine:
             twin.toolchain.ToolError: a tool cannot be had.
             twin.host.processes.ProcessError: the daemon did not start.
         """
-        ensure_tools()
+        ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         self.environment = pulumi_environment(paths, daemon.ensure(paths, speed), official)
 

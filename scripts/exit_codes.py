@@ -35,6 +35,7 @@ CHECKS = MappingProxyType(
         "bench": "A measured value is outside its bound.",
         "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "
         "decided.",
+        "doctor": "A row is BAD.",
         "docs --check": "A generated page is out of date.",
         "images lock --dry-run": "A package lock is out of date.",
         "preflight": "A model does not start on one of its rungs.",
@@ -44,6 +45,7 @@ CHECKS = MappingProxyType(
         "render --check": "The API server or the `gcp` provider rejects a rendered object.",
         "schema --check": "The schema file is out of date.",
         "sweep": "The twin still has resources, clusters, processes or data.",
+        "tools lock": "A checksum could not be read or has changed.",
         "up": "A quota of the twin is insufficient, or the update deletes or replaces a protected "
         "resource.",
         "verdict": "The change must not be merged as it is.",

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twin.toolchain import tool
+from scripts.tool_setup import ensure_tools
+from twin.toolchain import ToolError, tool
 
 _HUB = "https://index.docker.io/v1/"
 """What Docker calls Docker Hub in its configuration."""
@@ -25,6 +26,15 @@ Token = Callable[[], str]
 _GOOGLE = re.compile(r"^([a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io)$")
 _TOKEN_SECONDS = 1800.0  # Google's tokens live an hour, and a mirror takes longer
 _TIMEOUT_SECONDS = 6 * 3600  # a mirror moves tens of GB
+
+
+def _crane() -> Path:
+    """Return crane, obtained when it is first needed."""
+    try:
+        return tool("crane")
+    except ToolError:
+        ensure_tools("images")
+        return tool("crane")
 
 
 class RegistryError(Exception):
@@ -102,7 +112,7 @@ class Registry:
 
     def _run(self, references: list[str], *arguments: str) -> str:
         stood_in = [self._stood_in(word) for word in arguments]
-        argv = [str(tool("crane")), *(["--insecure"] if self.hosts else []), *stood_in]
+        argv = [str(_crane()), *(["--insecure"] if self.hosts else []), *stood_in]
         with self._credentials([self._stood_in(each) for each in references]) as environment:
             try:
                 answer = subprocess.run(

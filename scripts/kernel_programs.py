@@ -3,7 +3,7 @@
 import subprocess
 
 from scripts.console import CommandError, one_line
-from twin.host.python_environments import XLA, xla_environment
+from twin.toolchain.python_environments import XLA, xla_environment
 
 
 def run_kernels(*argv: str, given: str = "", on_tpu: bool = False) -> str:

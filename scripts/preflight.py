@@ -15,7 +15,7 @@ from scripts.options import JsonOption, StackOption, stack_of
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
 from twin.host.paths import REPOSITORY
-from twin.host.python_environments import XLA
+from twin.toolchain.python_environments import XLA
 
 _CACHE = REPOSITORY / "build" / "kernels" / "compiled.json"
 _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}

@@ -20,6 +20,7 @@ from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.running_cost import running
 from scripts.server_side_checks import check_folder
+from scripts.tool_setup import ensure_tools
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
 
@@ -83,6 +84,8 @@ def render(
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
     platform = stack_of(stack)
+    if check:
+        ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,9 +19,12 @@ from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.replica_status import find_replicas, print_prometheus, print_replicas
 from scripts.scenario import load_scenario, play
+from scripts.stack_tools import purposes_of
+from scripts.tool_setup import ensure_tools
 from twin import daemon
 from twin.cluster.agent.launching.real_engine import ask_for
 from twin.host.paths import TwinPaths
+from twin.toolchain import needed_by, prepare_beside
 from twin.world.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
@@ -98,6 +101,8 @@ def up(
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
+    ensure_tools(*purposes_of(stack_of(stack)))
+    prepare_beside(needed_by("monitoring"))
     engine = _prepared(Engine(paths, speed, plugins), stack)
     if planned is not None:
         planned.prepare()

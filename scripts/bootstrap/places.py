@@ -15,8 +15,8 @@ import requests
 from infra.bootstrap.settings import Project
 from scripts import google_clients
 from scripts.bootstrap.state import Surroundings
-from scripts.console import ensure_tools
 from scripts.google_cloud import Cloud, Json, Response
+from scripts.tool_setup import ensure_tools
 from twin import daemon
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp import server
@@ -36,7 +36,7 @@ def in_google_cloud(project: Project) -> Place:
         twin.toolchain.ToolError: The Pulumi CLI cannot be had.
     """
     cloud = google_clients.connect(project.id)
-    ensure_tools()
+    ensure_tools("engine")
     folder = REPOSITORY / "build" / "bootstrap" / project.id
     environment = {
         "PATH": os.pathsep.join([str(_language_host(folder)), os.environ.get("PATH", "")]),
@@ -64,7 +64,7 @@ def on_twin(project: Project, paths: TwinPaths) -> Place:
         twin.host.processes.ProcessError: The twin did not start.
         twin.toolchain.ToolError: A tool cannot be had.
     """
-    ensure_tools()
+    ensure_tools("engine")
     environment = {
         **pulumi_environment(paths, daemon.ensure(paths)),
         "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # the engine asks for some before it opens a bucket

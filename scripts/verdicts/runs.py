@@ -19,9 +19,10 @@ from typing import Any
 import yaml
 
 from infra.reading.load import EngineLoader
-from scripts.console import ensure_tools, one_line
+from scripts.console import one_line
 from scripts.preview_states import preview_errors
 from scripts.scratch_project import backend, scratch_project
+from scripts.tool_setup import ensure_tools
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths
@@ -109,7 +110,7 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
     Raises:
         twin.toolchain.ToolError: a tool cannot be had.
     """
-    ensure_tools()
+    ensure_tools("engine")
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
         paths = TwinPaths(Path(folder))
         daemon.prepare(paths)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.host.python_environments import XLA
+from twin.toolchain.python_environments import XLA
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

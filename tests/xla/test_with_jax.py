@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twin.host.paths import REPOSITORY
-from twin.host.python_environments import XLA, xla_environment
+from twin.toolchain.python_environments import XLA, xla_environment
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_xla, pytest.mark.timeout(900)]
 _INSIDE = REPOSITORY / "tests" / "with_jax"

@@ -20,6 +20,7 @@ from twin.cluster.controlplane.processes import (
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
+from twin.toolchain import missing, needed_by, provide
 
 _READY_SECONDS = 120
 _REMOVE_TRIES = 20
@@ -123,6 +124,9 @@ def ensure_running(
 
 
 def _start_plane(folder: Path, paths: TwinPaths, progress: Callable[[str], None]) -> None:
+    if missing(needed_by("cluster")):  # such as in a deployment with plain `pulumi`
+        progress("obtaining the control plane")
+        provide(needed_by("cluster"), report=progress)
     progress("starting the control plane")
     _control_plane(paths, folder).start()
 

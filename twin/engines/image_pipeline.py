@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from twin.host.paths import REPOSITORY
-from twin.host.python_environments import PythonEnvironment, compile_bytecode
 from twin.toolchain import ToolError
+from twin.toolchain.python_environments import PythonEnvironment, compile_bytecode
 
 DIFFUSION = PythonEnvironment(
     word="diffusion",

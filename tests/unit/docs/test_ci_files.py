@@ -4,6 +4,7 @@ It does not prove that they run: that takes GitHub, GitLab and a Google Cloud pr
 """
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -239,3 +240,21 @@ def test_the_job_of_gitlab_that_runs_the_change_has_no_token():
     assert "environment" not in pipeline["verdict"]
     assert "`verdict-comment`" in (REPOSITORY / "docs/verdict.md").read_text()
     assert comment["rules"][0]["when"] == "always"  # a verdict that blocks is a job that failed
+
+
+def test_the_caches_and_the_dev_container_use_the_list_of_tools():
+    tools = {"twin/tools/modules.yaml", "twin/tools/lock.yaml"}
+    assert all((REPOSITORY / file).exists() for file in tools)
+    pipeline = yaml.safe_load((REPOSITORY / ".gitlab-ci.yml").read_text())
+    assert set(pipeline["default"]["cache"]["key"]["files"]) == tools
+    for file in ("pull-request.yml", "verdict.yml"):
+        text = (REPOSITORY / ".github" / "workflows" / file).read_text()
+        assert "hashFiles('twin/tools/**'" in text  # versions are in the go.mod beside the list
+    text = (REPOSITORY / ".devcontainer" / "devcontainer.json").read_text()
+    lines = [line for line in text.splitlines() if not line.strip().startswith("//")]
+    container = json.loads("\n".join(lines))
+    assert container["updateContentCommand"] == "make tools"
+    folder = container["containerEnv"]["GKE_INFERENCE_TOOLS"]
+    [mount] = container["mounts"]
+    target = dict(part.split("=") for part in mount.split(","))["target"]
+    assert folder.startswith(f"{target}/")

@@ -10,7 +10,7 @@ from infra.reading.load import read
 from infra.stack import Model
 from scripts import preflight as program
 from scripts.preflight_checks import Check, Line, line, lines
-from twin.host.python_environments import PythonEnvironment
+from twin.toolchain.python_environments import PythonEnvironment
 
 
 def model(**changes: Any) -> Model:

@@ -8,7 +8,7 @@ from typing import Any
 
 from twin.cluster.base.watches import Watches
 from twin.host.paths import TwinPaths
-from twin.toolchain import tool
+from twin.toolchain import obtain
 from twin.wire.kube import Kube
 from twin.world.events import Events
 from twin.world.rules import Rules
@@ -80,5 +80,9 @@ class ClusterContext:
             return self._watches
 
     def tool(self, program: str) -> Path:
-        """Return the path of a program of the twin."""
-        return tool(program)
+        """Return the path of a program of the twin.
+
+        Raises:
+            twin.toolchain.ToolError: it is being prepared in the background; ask again later.
+        """
+        return obtain(program)

@@ -24,6 +24,7 @@ from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
 from twin.cluster.monitoring.server import PrometheusServer
 from twin.cluster.monitoring.status import status_of
+from twin.toolchain import wait_for
 from twin.wire.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
@@ -59,6 +60,8 @@ class Monitoring:
 
     def run(self, stop: threading.Event) -> None:
         """Start both and keep them as the cluster's objects say until `stop` is set."""
+        if not wait_for("monitoring", stop):  # prepared beside the first deployment
+            return
         own_stop = threading.Event()  # a controller that is started again has new informers
         try:
             watched = (self._pods, self._gateways, *self._scraped, *self._rules)

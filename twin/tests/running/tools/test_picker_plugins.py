@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from twin.toolchain import modules, tool
-from twin.toolchain_build import find_go
+from twin.toolchain.gobuild import find_go
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(900)]
 

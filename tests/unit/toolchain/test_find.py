@@ -3,14 +3,15 @@ import shutil
 import pytest
 
 from twin import toolchain
+from twin.toolchain import find, registry
 
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("GKE_INFERENCE_TOOLS", str(tmp_path))
-    toolchain.official.cache_clear()
+    find.official.cache_clear()
     yield tmp_path
-    toolchain.official.cache_clear()
+    find.official.cache_clear()
 
 
 def test_every_module_says_its_version_once_in_its_go_mod():
@@ -29,7 +30,9 @@ def test_every_program_of_the_control_plane_belongs_to_one_module():
 
 
 def test_a_tool_that_is_not_built_names_the_command_that_builds_it(empty_cache):
-    with pytest.raises(toolchain.ToolError, match="etcd is not built yet: run `make tools`"):
+    with pytest.raises(
+        toolchain.ToolError, match="etcd is not installed: run `gke-inference tools --only etcd`"
+    ):
         toolchain.tool("etcd")
 
 
@@ -40,7 +43,9 @@ def test_an_unknown_tool_is_refused():
 
 def test_everything_is_missing_from_an_empty_cache(empty_cache, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert {module.name for module in toolchain.missing()} == set(toolchain.modules())
+    assert {module.name for module in toolchain.missing(toolchain.modules().values())} == set(
+        toolchain.modules()
+    )
 
 
 def test_a_built_module_is_found_by_the_hash_of_its_sources(empty_cache):
@@ -55,7 +60,7 @@ def test_a_change_of_a_source_changes_the_key(tmp_path, monkeypatch):
     copied = tmp_path / "tools"
     shutil.copytree(toolchain.MODULES, copied)
     original = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
-    monkeypatch.setattr(toolchain, "MODULES", copied)
+    monkeypatch.setattr(registry, "MODULES", copied)
     same = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
     with (copied / "kwok" / "go.sum").open("a") as stream:
         stream.write("// changed\n")
@@ -74,5 +79,5 @@ def test_an_official_cli_stands_in_only_when_it_is_new_enough(empty_cache, monke
     for version, found in (("v3.1.0", None), ("v3.250.0", cli), ("v3.300.1", cli)):
         cli.write_text(f"#!/bin/sh\necho {version}\n")
         cli.chmod(0o755)
-        toolchain.official.cache_clear()
+        find.official.cache_clear()
         assert toolchain.official("pulumi") == found

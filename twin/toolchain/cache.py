@@ -1,0 +1,86 @@
+"""The user's cache of tools: shared by all checkouts, one folder a module and version.
+
+A folder is complete or absent: it is prepared beside its place and moved there in one step. Its
+file `.complete` records where the tool came from.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from twin.toolchain.registry import Module
+
+_COMPLETE = ".complete"
+
+
+def cache_root() -> Path:
+    """Return the folder of tools: `GKE_INFERENCE_TOOLS`, or one in the user's cache."""
+    configured = os.environ.get("GKE_INFERENCE_TOOLS")
+    if configured:
+        return Path(configured)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "gke-inference" / "tools"
+
+
+def folder_of(module: Module) -> Path:
+    """Return the folder of a module in the cache, whether or not it is there."""
+    return cache_root() / module.key
+
+
+def is_cached(module: Module) -> bool:
+    """Return whether the cache holds a module."""
+    return (folder_of(module) / _COMPLETE).exists()
+
+
+def origin_of(module: Module) -> dict[str, Any]:
+    """Return where a cached module came from: `from` (source or release) and what was used."""
+    try:
+        return json.loads((folder_of(module) / _COMPLETE).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+@contextmanager
+def locked(name: str) -> Generator[None]:
+    """Hold a lock of the cache: two processes do not prepare the same thing at once."""
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with (cache_root() / f".lock-{name}").open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def is_locked(name: str) -> bool:
+    """Return whether another process holds a lock of the cache."""
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with (cache_root() / f".lock-{name}").open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+def store(module: Module, prepare: Callable[[Path], dict[str, Any]]) -> None:
+    """Put a module into the cache in one step; an interrupted preparation leaves nothing.
+
+    Args:
+        module: what is stored.
+        prepare: fills `bin` and `share` of the folder it is given and returns the origin.
+    """
+    partial = cache_root() / f".{module.key}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / "bin").mkdir(parents=True)
+    try:
+        origin = prepare(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    (partial / _COMPLETE).write_text(json.dumps(origin, indent=1) + "\n")
+    final = folder_of(module)
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)

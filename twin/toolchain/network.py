@@ -1,0 +1,220 @@
+"""Downloads over HTTP: through a mirror where one is set, resumed when cut, quick to give up.
+
+A host that does not answer is asked once in a run: thirteen tools do not each wait for it.
+"""
+
+import functools
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from twin.toolchain.registry import ToolError
+
+if TYPE_CHECKING:
+    import httpx2
+
+MIRROR_VARIABLE = "GKE_INFERENCE_TOOLS_MIRROR"
+FROM_VARIABLE = "GKE_INFERENCE_TOOLS_FROM"
+_CONNECT_SECONDS = 3.0
+_READ_SECONDS = 30.0
+_PROBE_SECONDS = 5.0
+"""How long an origin may take to answer at all, with name resolution."""
+_TRIES = 4
+_PAUSE_SECONDS = 0.5
+_probes: dict[str, str] = {}
+_probe_lock = threading.Lock()
+_cancelled = threading.Event()
+
+
+class NetworkError(Exception):
+    """A file cannot be downloaded; the message says which and why."""
+
+
+def mirror() -> str:
+    """Return the address of the mirror without a trailing slash; empty where none is set.
+
+    Raises:
+        ToolError: the variable holds something else than an HTTP address.
+    """
+    configured = os.environ.get(MIRROR_VARIABLE, "")
+    if not configured:
+        return ""
+    try:
+        parts = urlsplit(configured)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_address = is_address and not (parts.query or parts.fragment) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise ToolError(
+            f"{MIRROR_VARIABLE}: must be an address such as https://mirror.example/tools, "
+            f"got '{configured}'"
+        )
+    return configured.rstrip("/")
+
+
+def check_settings() -> None:
+    """Refuse wrong values of the variables that tools are obtained with.
+
+    Raises:
+        ToolError: names variable, rule and value.
+    """
+    mirror()
+    source = os.environ.get(FROM_VARIABLE, "")
+    if source not in ("", "source"):
+        raise ToolError(f"{FROM_VARIABLE}: must be 'source' or unset, got '{source}'")
+
+
+def is_source_only() -> bool:
+    """Return whether nothing may be downloaded but Go modules."""
+    return os.environ.get(FROM_VARIABLE, "") == "source"
+
+
+def through_mirror(address: str) -> str:
+    """Return the URL to ask for an address: the mirror has each host as a folder."""
+    base = mirror()
+    return f"{base}/{address.split('://', 1)[1]}" if base else address
+
+
+def image_through_mirror(reference: str) -> str:
+    """Return the image reference to ask for: the mirror's registry has each host as a folder."""
+    base = mirror()
+    return f"{base.split('://', 1)[1]}/{reference}" if base else reference
+
+
+def registry_of(reference: str) -> str:
+    """Return the origin of the registry that is asked for an image."""
+    base = mirror()
+    if base:
+        parts = urlsplit(base)
+        return f"{parts.scheme}://{parts.netloc}"
+    return f"https://{reference.split('/', 1)[0]}"
+
+
+@functools.cache
+def _client() -> "httpx2.Client":
+    """Return the client of all downloads: reading the system's authorities takes a moment."""
+    import httpx2  # noqa: PLC0415 - a fifth of a second, and only downloads need it
+
+    timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
+    return httpx2.Client(follow_redirects=True, timeout=timeout)
+
+
+def check_reachable(url: str) -> None:
+    """Refuse an origin that does not answer; each is asked once in a run.
+
+    Raises:
+        NetworkError: names the host.
+    """
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    with _probe_lock:
+        if origin not in _probes:
+            _probes[origin] = _probe(origin)
+    if _probes[origin]:
+        raise NetworkError(f"{parts.netloc} is not reachable ({_probes[origin]})")
+
+
+def forget_probes() -> None:
+    """Ask every host again: for tests, which have several networks in one run."""
+    _probes.clear()
+    _cancelled.clear()
+
+
+def cancel() -> None:
+    """End the downloads of this run, which go on in threads when the program is interrupted."""
+    _cancelled.set()
+
+
+def _probe(origin: str) -> str:
+    """Return why an origin does not answer; empty: it does.
+
+    It runs in a thread of its own, since name resolution has no time limit.
+    """
+    import httpx2  # noqa: PLC0415 - as above
+
+    client = _client()
+    answer = [f"no answer in {_PROBE_SECONDS:g} s"]
+
+    def ask() -> None:
+        try:
+            client.head(origin + "/", follow_redirects=False)
+        except httpx2.HTTPError as error:
+            answer[0] = str(error) or type(error).__name__
+        else:
+            answer[0] = ""
+
+    thread = threading.Thread(target=ask, daemon=True, name="probe")
+    thread.start()
+    thread.join(_PROBE_SECONDS)
+    return answer[0]
+
+
+def read_text(address: str) -> str:
+    """Return a small text file, such as a list of checksums.
+
+    Raises:
+        NetworkError: it cannot be read.
+    """
+    import httpx2  # noqa: PLC0415 - as above
+
+    url = through_mirror(address)
+    check_reachable(url)
+    try:
+        answer = _client().get(url)
+        answer.raise_for_status()
+    except httpx2.HTTPStatusError as error:
+        raise NetworkError(f"{url} answered {error.response.status_code}") from None
+    except httpx2.HTTPError as error:
+        raise NetworkError(f"{url}: {error or type(error).__name__}") from None
+    return answer.text
+
+
+def fetch(address: str, file: Path) -> None:
+    """Download an address to a file; a download that was cut goes on where it ended.
+
+    Raises:
+        NetworkError: it cannot be downloaded.
+    """
+    import httpx2  # noqa: PLC0415 - as above
+
+    url = through_mirror(address)
+    check_reachable(url)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f"{file.name}.partial")
+    reason = ""
+    for attempt in range(_TRIES):
+        time.sleep(_PAUSE_SECONDS * attempt)
+        try:
+            _fetch_rest(url, partial)
+        except httpx2.HTTPStatusError as error:
+            status = error.response.status_code
+            reason = f"{url} answered {status}"
+            partial.unlink(missing_ok=True)  # also one that is longer than the file
+            if status < 500 and status not in (408, 416, 429):
+                break
+        except httpx2.HTTPError as error:
+            reason = f"{url}: {error or type(error).__name__}"
+        else:
+            partial.replace(file)
+            return
+    raise NetworkError(reason)
+
+
+def _fetch_rest(url: str, partial: Path) -> None:
+    there = partial.stat().st_size if partial.exists() else 0
+    # the bytes of the file itself: a part of a compressed transfer cannot be continued
+    headers = {"Accept-Encoding": "identity"}
+    if there:
+        headers["Range"] = f"bytes={there}-"
+    with _client().stream("GET", url, headers=headers) as answer:
+        answer.raise_for_status()
+        continues = there > 0 and answer.status_code == 206
+        with partial.open("ab" if continues else "wb") as stream:
+            for chunk in answer.iter_raw():
+                if _cancelled.is_set():
+                    raise NetworkError(f"{url}: interrupted")
+                stream.write(chunk)

@@ -1,0 +1,149 @@
+"""The programs that a twin runs, as `twin/tools/modules.yaml` lists them.
+
+A tool module is one unit: it is downloaded or built whole. Several modules can share one folder of
+Go sources, so that a command builds only the programs that it needs.
+"""
+
+import functools
+import hashlib
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MODULES = Path(__file__).resolve().parent.parent / "tools"
+_RECIPE = "1"  # part of every key: raise it when the way of building changes
+_NOT_BUILT_FROM = ("releases", "release_number")
+"""Fields of a module that do not change what is built from its sources."""
+
+
+class ToolError(Exception):
+    """A tool is missing and cannot be obtained; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One tool module: its programs, and the folders that are copied out of Go sources."""
+
+    name: str
+    spec: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the Go sources."""
+        return MODULES / self.spec.get("folder", self.name)
+
+    @property
+    def binaries(self) -> dict[str, str]:
+        """Return the Go package of each program."""
+        return self.spec.get("binaries", {})
+
+    @property
+    def links(self) -> dict[str, list[str]]:
+        """Return the other names of a program that is built."""
+        return self.spec.get("links", {})
+
+    @property
+    def share(self) -> dict[str, dict[str, str]]:
+        """Return the Go module and the path behind each folder of `share()`."""
+        return self.spec.get("share", {})
+
+    @property
+    def releases(self) -> list[dict[str, Any]]:
+        """Return where official binaries come from, in the order in which they are tried."""
+        return self.spec.get("releases", [])
+
+    @property
+    def programs(self) -> list[str]:
+        """Return every name that `tool` finds in this module."""
+        return [*self.binaries, *(link for links in self.links.values() for link in links)]
+
+    @property
+    def wanted(self) -> list[str]:
+        """Return the names that a release must provide: a program with links is only its links."""
+        return [name for binary in self.binaries for name in self.links.get(binary, [binary])]
+
+    @functools.cached_property
+    def version(self) -> str:
+        """Return the version of the Go module that the tool is named after, from go.mod."""
+        return self.version_of(self.spec["version"])
+
+    def version_of(self, path: str) -> str:
+        """Return the version of a Go module that go.mod requires.
+
+        Raises:
+            ToolError: go.mod does not require it.
+        """
+        pattern = rf"^\s*(?:require )?{re.escape(path)} (v\S+)"
+        match = re.search(pattern, (self.folder / "go.mod").read_text(), re.MULTILINE)
+        if match is None:
+            raise ToolError(f"{self.folder}/go.mod does not require {path}")
+        return match.group(1)
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Return the folder's name in the cache: name, version and a hash of the sources."""
+        digest = hashlib.sha256()
+        for file in sorted(file for file in self.folder.rglob("*") if file.is_file()):
+            digest.update(file.relative_to(self.folder).as_posix().encode() + b"\0")
+            digest.update(file.read_bytes() + b"\0")
+        built_from = {key: self.spec[key] for key in self.spec if key not in _NOT_BUILT_FROM}
+        digest.update(repr((_RECIPE, built_from, platform.machine())).encode())
+        return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+
+
+@functools.cache
+def recipe() -> dict[str, Any]:
+    """Return the content of modules.yaml."""
+    return yaml.safe_load((MODULES / "modules.yaml").read_text())
+
+
+@functools.cache
+def modules() -> dict[str, Module]:
+    """Return every tool module by name."""
+    return {name: Module(name, spec) for name, spec in recipe()["modules"].items()}
+
+
+def module_of(program: str) -> Module:
+    """Return the module that has a program.
+
+    Raises:
+        ToolError: no module has it.
+    """
+    for module in modules().values():
+        if program in module.programs:
+            return module
+    raise ToolError(f"the twin has no tool named {program}")
+
+
+def needed_by(*purposes: str) -> list[Module]:
+    """Return the modules that commands or parts of a stack need, each once.
+
+    Args:
+        purposes: keys of `needs` in modules.yaml, such as `preview`.
+
+    Raises:
+        ToolError: modules.yaml has no such purpose.
+    """
+    needs: dict[str, list[str]] = recipe()["needs"]
+    unknown = [purpose for purpose in purposes if purpose not in needs]
+    if unknown:
+        raise ToolError(f"modules.yaml lists no tools for {', '.join(unknown)}")
+    return named(name for purpose in purposes for name in needs[purpose])
+
+
+def named(names: Iterable[str]) -> list[Module]:
+    """Return modules by name, each once, in the order given.
+
+    Raises:
+        ToolError: there is no such module.
+    """
+    unique = list(dict.fromkeys(names))
+    for name in unique:
+        if name not in modules():
+            raise ToolError(f"the twin has no tool module named {name}")
+    return [modules()[name] for name in unique]
