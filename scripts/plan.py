@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
+from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from infra.stack.problems import suggest
 from planner.choice.chart import draw
@@ -14,7 +15,6 @@ from planner.choice.explain import explain as explained
 from planner.choice.image_plan import picture_choices
 from planner.choice.plan import FOR_SERVING, Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
-from planner.fit.architectures import Architecture, find, known, of_config
 from scripts.console import CommandError, console
 from scripts.outputs import check_output, write_output
 from scripts.plan_errors import print_errors

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from gke_inference.catalogue.prices import Price
+from gke_inference.sizing.architectures import Architecture
 from planner.choice.alternatives import elsewhere
 from planner.choice.coldstart import spare_replicas
 from planner.choice.image_plan import PictureChoice
 from planner.choice.plan import Choice, Estimate, Plan, ladder
-from planner.fit.architectures import Architecture
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 

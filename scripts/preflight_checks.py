@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import Architecture, find_model
+from gke_inference.sizing.image_memory import check_copies_fit, copy_gib
+from gke_inference.sizing.memory import Room, room, split, weights_gib
 from infra.cost.fitting import loaded_model
 from infra.plan.capacity import checked_rungs
 from infra.stack import Engine, Model, Platform
-from planner.fit.architectures import Architecture, find_model
-from planner.fit.image_memory import check_copies_fit, copy_gib
-from planner.fit.memory import Room, room, split, weights_gib
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 

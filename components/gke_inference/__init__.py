@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
-    from .gateway.inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+    from .gateway.inference_gateway import (
+        InferenceGateway,
+        InferenceGatewayArgs,
+        RoutedCanaryArgs,
+        RoutedModelArgs,
+    )
     from .images.admission import ImageAdmission, ImageAdmissionArgs
     from .images.attestor import ImageAttestor, ImageAttestorArgs
     from .images.build import ImageBuild, ImageBuildArgs
@@ -32,6 +37,12 @@ if TYPE_CHECKING:
     from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
+    from .serving.model_server import (
+        LiveAdaptersArgs,
+        ModelServer,
+        ModelServerArgs,
+        SpeculativeArgs,
+    )
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
@@ -69,6 +80,7 @@ __all__ = [
     "InferenceGatewayArgs",
     "LeaderWorkerSetOperator",
     "LeaderWorkerSetOperatorArgs",
+    "LiveAdaptersArgs",
     "MaintenanceArgs",
     "MetricsAdapter",
     "MetricsAdapterArgs",
@@ -76,6 +88,8 @@ __all__ = [
     "ModelBucketArgs",
     "ModelDisk",
     "ModelDiskArgs",
+    "ModelServer",
+    "ModelServerArgs",
     "Monitoring",
     "MonitoringArgs",
     "Network",
@@ -85,12 +99,14 @@ __all__ = [
     "ObservedModelArgs",
     "ReceiverArgs",
     "RegionRangesArgs",
+    "RoutedCanaryArgs",
     "RoutedModelArgs",
     "Rung",
     "RungArgs",
     "RungError",
     "ServingNamespace",
     "ServingNamespaceArgs",
+    "SpeculativeArgs",
     "SystemPoolArgs",
     "WorkloadIdentity",
     "WorkloadIdentityArgs",
@@ -130,6 +146,7 @@ _HOMES = {
     "InferenceGatewayArgs": "gateway.inference_gateway",
     "LeaderWorkerSetOperator": "operators.group_operator",
     "LeaderWorkerSetOperatorArgs": "operators.group_operator",
+    "LiveAdaptersArgs": "serving.model_server",
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
     "MetricsAdapterArgs": "operators.metrics_adapter",
@@ -137,6 +154,8 @@ _HOMES = {
     "ModelBucketArgs": "storage.model_bucket",
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
+    "ModelServer": "serving.model_server",
+    "ModelServerArgs": "serving.model_server",
     "Monitoring": "observability.monitoring",
     "MonitoringArgs": "observability.monitoring",
     "Network": "cluster.network",
@@ -146,12 +165,14 @@ _HOMES = {
     "ObservedModelArgs": "observability.dashboards",
     "ReceiverArgs": "observability.alerts",
     "RegionRangesArgs": "cluster.network",
+    "RoutedCanaryArgs": "gateway.inference_gateway",
     "RoutedModelArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
     "RungArgs": "catalogue.rungs",
     "RungError": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
+    "SpeculativeArgs": "serving.model_server",
     "SystemPoolArgs": "cluster.settings",
     "WorkloadIdentity": "cluster.workload_identity",
     "WorkloadIdentityArgs": "cluster.workload_identity",

@@ -1,9 +1,9 @@
 """Whether a rung holds a model of a stack: the stack's words put to the planner's memory."""
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.image_memory import check_copies_fit
+from gke_inference.sizing.memory import Loaded, check_fit, loaded, weights_gib
 from infra.stack import Model, Task
-from planner.fit.image_memory import check_copies_fit
-from planner.fit.memory import Loaded, check_fit, loaded, weights_gib
 
 
 def loaded_model(name: str, model: Model) -> Loaded:

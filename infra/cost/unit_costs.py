@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import find_model
 from infra.cost.fitting import loaded_model
 from infra.plan.canary import with_canaries
 from infra.stack import Model, Platform, Task
 from planner.choice.cost import Bill, Line
 from planner.choice.plan import Estimate
-from planner.fit.architectures import find_model
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,

@@ -2,9 +2,15 @@
 
 import numpy as np
 
+from gke_inference.sizing.memory import (
+    STEP_TOKENS,
+    UTILISATION,
+    device_gib,
+    kv_copies,
+    kv_token_bytes,
+)
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
-from planner.fit.memory import STEP_TOKENS, UTILISATION, device_gib, kv_copies, kv_token_bytes
 from planner.speed.correction import correction
 from planner.speed.roofline_step import Step, step
 from planner.speed.throughput import BATCHES, curves

@@ -15,9 +15,9 @@ from typing import Any
 from gke_inference.catalogue.accelerators import PROVISIONING, accelerator_names, regions_of
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.prices import price
-from planner.fit.architectures import Architecture, find
+from gke_inference.sizing.architectures import Architecture, find
+from gke_inference.sizing.image_memory import check_copies_fit, served_gib
 from planner.fit.chips import accelerator
-from planner.fit.image_memory import check_copies_fit, served_gib
 from planner.fit.tables import table
 
 MEASURED_SPREAD = 1.15

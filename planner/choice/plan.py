@@ -9,12 +9,12 @@ import numpy as np
 
 from gke_inference.catalogue.accelerators import PROVISIONING, regions_of
 from gke_inference.catalogue.prices import Price
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import kv_cache_gib
 from planner.choice.availability import notes
 from planner.choice.candidates import Candidate, Refused, candidates
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
-from planner.fit.architectures import Architecture
-from planner.fit.memory import kv_cache_gib
 from planner.speed.correction import Traits, correction, gather, traits
 from planner.speed.roofline_step import Work, stack, work
 from planner.speed.throughput import Operation, curves, operate

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import Loaded, room, split
+from gke_inference.sizing.shapes import shape
 from planner.choice.candidates import Candidate, Form
 from planner.choice.image_plan import seconds_of
 from planner.choice.plan import Estimate, Question, operation
-from planner.fit.architectures import Architecture
-from planner.fit.memory import Loaded, room, split
-from planner.fit.shapes import shape
 from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from gke_inference.base.manifests import HARDENED_CONTAINER, Manifest
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import image
-from workloads.engine.spec import PORT
+from gke_inference.serving.launcher.spec import PORT
 
 ROLE_LABEL = "llm-d.ai/role"
 ROLES = ("decode", "prefill")

@@ -16,6 +16,7 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these costs
 from gke_inference.base.manifests import Manifest
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT
+from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.pod_spec import (
     DRIVER_ENVIRONMENT,
     Pod,
@@ -28,7 +29,6 @@ from gke_inference.serving.pod_spec import (
     tolerations,
 )
 from gke_inference.serving.weights import Storage
-from workloads.engine.spec import Serving
 
 WHOLE_NODE_LABEL = "gke-inference/whole-node"
 _WHY_PRIVILEGED = (

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from planner.fit.image_memory import check_copies_fit
-from planner.fit.memory import check_fit, loaded, weights_gib
+from gke_inference.sizing.image_memory import check_copies_fit
+from gke_inference.sizing.memory import check_fit, loaded, weights_gib
 
 
 def check_rungs(args: Mapping[str, Any], task: str, rungs: list[Rung]) -> None:

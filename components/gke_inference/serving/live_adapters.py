@@ -81,7 +81,7 @@ def loader_container(
     """Returns the container that loads adapters into the engine of its pod.
 
     Before the replica is ready it also asks the engine once for an adapter: the picker takes a
-    replica that never computed one for full (see `workloads.adapter_loader.Engine.warm`).
+    replica that never computed one for full (see `adapter_loader.Engine.warm`).
 
     Args:
         engine: the engine's container; the loader runs in its image, which is there already.

@@ -14,13 +14,13 @@ from gke_inference.serving.engine_rules import refused, wanted_of
 from gke_inference.serving.fitting import check_rungs
 from gke_inference.serving.hardware import Hardware, hardware
 from gke_inference.serving.launch import spec_of
+from gke_inference.serving.launcher.commands import arguments
+from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import RANKS, LiveAdapters, with_live
 from gke_inference.serving.pod_spec import Pod
 from gke_inference.serving.serving import draft_of, is_streamed, serving_of, within
 from gke_inference.serving.weights import Storage, bucket_path, storage
-from planner.fit.memory import weights_gib
-from workloads.engine.commands import arguments
-from workloads.engine.spec import Serving, Spec
+from gke_inference.sizing.memory import weights_gib
 
 FORMS = ("dual-container", "paired", "single")
 SPANNING = ("engine", "ray")

@@ -6,9 +6,9 @@ import pulumi
 
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.rungs import RungArgs, checked_input
+from gke_inference.serving.launcher.spec import PORT
 from gke_inference.serving.model_objects import deployments, disruption_budget, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
-from workloads.engine.spec import PORT
 
 
 class LiveAdaptersArgs(TypedDict):
@@ -118,10 +118,10 @@ class ModelServer(pulumi.ComponentResource):
       the second keeps a few warm and, through its autoscaler, gets one more for each replica of the
       first that has no node. GKE promises nothing here and need not: each pod asks for what it
       needs, and a stock-out is a Pending pod that is counted.
-    - `dual-container`: one Deployment, see `gke_inference.serving.dual_container` for what that costs.
+    - `dual-container`: one Deployment, see `serving.dual_container` for what that costs.
     - `single`: rungs of one kind, one Deployment.
 
-    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see `gke_inference.serving.groups`):
+    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see `serving.groups`):
     the cluster needs a `LeaderWorkerSetOperator`.
     """
 

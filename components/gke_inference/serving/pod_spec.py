@@ -12,10 +12,10 @@ from gke_inference.serving.disaggregation import environment as transfer_environ
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT, started
+from gke_inference.serving.launcher.metadata import HOOK_SECONDS
+from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.live_adapters import LiveAdapters, loader_container
 from gke_inference.serving.weights import Storage
-from workloads.engine.metadata import HOOK_SECONDS
-from workloads.engine.spec import Serving
 
 MODEL_LABEL = "gke-inference/model"
 HARDWARE_LABEL = "gke-inference/hardware"

@@ -8,10 +8,10 @@ from gke_inference.catalogue.tracing import COLLECTOR
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.launcher.spec import Serving, Speculation
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path
-from planner.fit.memory import UTILISATION
-from workloads.engine.spec import Serving, Speculation
+from gke_inference.sizing.memory import UTILISATION
 
 
 def serving_of(

@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.serving.launcher.spec import read
 from gke_inference.serving.model_server import ModelServer
-from workloads.engine.spec import read
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"

@@ -4,9 +4,9 @@ import pulumi
 import pulumi_kubernetes as k8s
 import pytest
 
+from gke_inference.serving.launcher.commands import command
+from gke_inference.serving.launcher.spec import Spec, read
 from gke_inference.serving.model_server import ModelServer
-from workloads.engine.commands import command
-from workloads.engine.spec import Spec, read
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"

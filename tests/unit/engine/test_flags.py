@@ -15,11 +15,11 @@ import pytest
 from gke_inference.catalogue import versions
 from gke_inference.catalogue.accelerators import accelerator, accelerator_names
 from gke_inference.catalogue.engines import Abilities, engine, engine_names
+from gke_inference.serving.launcher import commands
+from gke_inference.serving.launcher.spec import Serving, Speculation
 from tests.stack_plans import plans_of_stacks
 from twin.engines import vllm_flags as flags
 from twin.engines.real import install
-from workloads.engine import commands
-from workloads.engine.spec import Serving, Speculation
 
 RECORDED = Path(__file__).with_name("flags")
 OTHERS = sorted(file.stem for file in RECORDED.glob("*.json"))

@@ -6,10 +6,10 @@ import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
 from gke_inference.serving.engine_rules import Wanted, refused
+from gke_inference.sizing.architectures import Architecture, known
 from infra.cost.fitting import unfit
 from infra.stack import Model
 from planner.choice.candidates import Candidate, Form, Refused, candidates
-from planner.fit.architectures import Architecture, known
 from scripts.preflight_checks import memory
 
 TEXT = [one for one in known() if one.kind != "diffusion"]

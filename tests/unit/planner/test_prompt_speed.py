@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
+from gke_inference.sizing.architectures import find
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.reading.load import parse, platform_of
 from planner.choice.cost import bill
-from planner.fit.architectures import find
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,

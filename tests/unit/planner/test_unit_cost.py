@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import check_rung
+from gke_inference.sizing.architectures import find
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.reading.load import parse, platform_of
@@ -14,7 +15,6 @@ from infra.reading.load import read as read_stack
 from infra.stack import Platform
 from planner.choice.cost import FIELDS, Bill, bill
 from planner.choice.plan import Question, plan
-from planner.fit.architectures import find
 from planner.unit_cost.unit_cost import (
     THOUSAND_PICTURES,
     Asked,

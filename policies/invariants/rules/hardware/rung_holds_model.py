@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
-from planner.fit.memory import UTILISATION, Loaded, room
+from gke_inference.sizing.memory import UTILISATION, Loaded, room
 from policies.invariants.engines import Engine, by_gke_type, engines, leads, resource_of, rungs_of
 from policies.invariants.finding import Finding, Invariant, broken, unknown
 from policies.invariants.models import loaded_of
@@ -90,6 +90,6 @@ def _number(text: str | None) -> float | None:
 INVARIANT = Invariant(
     name="rung-holds-model",
     holds="Weights, and what an engine needs beside them, fit into the devices of every rung.",
-    source="this project's fit arithmetic: planner.fit.memory",
+    source="this project's fit arithmetic: gke_inference.sizing.memory",
     check=_check,
 )
