@@ -219,4 +219,4 @@ def check_names(only: Sequence[str], known: Sequence[str]) -> None:
     """
     for name in only:
         if name not in known:
-            raise ImagesError(f"--only: {one_of(name, known)}")
+            raise ImagesError(str(one_of("--only", name, known)))

@@ -30,7 +30,7 @@ def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) 
     words = list(known)
     for word in given or ():
         if word not in words:
-            raise CommandError(f"{option}: {one_of(word, words)}")
+            raise CommandError(str(one_of(option, word, words)))
     return tuple(given or ())
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
@@ -15,7 +16,6 @@ from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
 from infra.stack import Platform
-from infra.stack.problems import Problem
 
 __all__ = ["check"]
 
@@ -35,7 +35,7 @@ _CHECKS = (
 )
 
 
-def check(platform: Platform) -> Iterator[Problem]:
+def check(platform: Platform) -> Iterator[InputError]:
     """Yield every problem between the parts of a platform, in the order of a stack file."""
     is_sound = True
     for check_part in _CHECKS:

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungError
 from gke_inference.serving.engine_rules import Wanted, refused
 from infra.plan.capacity import checked_rungs
 from infra.stack import EngineSettings, Model, Platform
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _ELSEWHERE = {"role": "disaggregated"}
 _WHOLE_BITS = 16
 
 
-def check_engines(platform: Platform) -> Iterator[Problem]:
+def check_engines(platform: Platform) -> Iterator[InputError]:
     """Yield what the engines of a platform, or their hardware, cannot do."""
     for name, model in platform.models.items():
         if model.capacity not in platform.capacity:
@@ -21,7 +22,7 @@ def check_engines(platform: Platform) -> Iterator[Problem]:
         problem = refused(wanted(model), _rungs(platform, model))
         if problem is not None:
             field, rule = problem
-            yield Problem(join("models", name, *_path(field)), rule)
+            yield InputError(join("models", name, *_path(field)), rule)
         yield from _check_bits(name, model)
 
 
@@ -62,11 +63,11 @@ def _rungs(platform: Platform, model: Model) -> list[Rung]:
     return [found[at] for at in sorted(found)]
 
 
-def _check_bits(name: str, model: Model) -> Iterator[Problem]:
+def _check_bits(name: str, model: Model) -> Iterator[InputError]:
     """The size of quantized weights is what they weigh as served, or they seem not to fit."""
     asked = model.settings.quantization
     if asked is not None and model.size.bits >= _WHOLE_BITS:
         where = join("models", name, "size", "bits")
-        yield Problem(
-            where, f"must be below 16 with quantization {asked.value}, got {model.size.bits}"
+        yield InputError(
+            where, f"must be below 16 with quantization {asked.value}", model.size.bits
         )

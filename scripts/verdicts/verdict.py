@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gke_inference.catalogue.rungs import RungError
+from gke_inference.catalogue.input_error import InputError
 from infra.stack import Platform
 from infra.stack.problems import StackError
 from scripts.render import cluster_names
@@ -139,7 +139,7 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
     side = Side.HEAD if old is None else Side.BASE if new is None else Side.BOTH
     try:
         wanted = None if new is None else platform(stack, new.root)
-    except (StackError, RungError) as error:
+    except (StackError, InputError) as error:
         return StackVerdict(stack, side, error=f"{head.name}: {_line(error)}", is_head_broken=True)
     try:
         run = compare(cli, stack, old, new)
@@ -182,7 +182,7 @@ def _planned(stack: str, old: Checkout | None) -> tuple[Platform | None, str]:
     """Return the stack of the base, or why this checkout cannot read it."""
     try:
         return (None if old is None else platform(stack, old.root)), ""
-    except (StackError, RungError) as error:
+    except (StackError, InputError) as error:
         where = old.name if old else ""
         return None, f"{where}: this checkout cannot read its stack: {_line(error)}"
 
