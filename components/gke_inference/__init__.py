@@ -38,12 +38,8 @@ if TYPE_CHECKING:
     from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
-    from .serving.model_server import (
-        LiveAdaptersArgs,
-        ModelServer,
-        ModelServerArgs,
-        SpeculativeArgs,
-    )
+    from .serving.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
+    from .serving.model_server import ModelServer
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
@@ -148,7 +144,7 @@ _HOMES = {
     "InputError": "catalogue.input_error",
     "LeaderWorkerSetOperator": "operators.group_operator",
     "LeaderWorkerSetOperatorArgs": "operators.group_operator",
-    "LiveAdaptersArgs": "serving.model_server",
+    "LiveAdaptersArgs": "serving.intent",
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
     "MetricsAdapterArgs": "operators.metrics_adapter",
@@ -157,7 +153,7 @@ _HOMES = {
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
     "ModelServer": "serving.model_server",
-    "ModelServerArgs": "serving.model_server",
+    "ModelServerArgs": "serving.intent",
     "Monitoring": "observability.monitoring",
     "MonitoringArgs": "observability.monitoring",
     "Network": "cluster.network",
@@ -173,7 +169,7 @@ _HOMES = {
     "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
-    "SpeculativeArgs": "serving.model_server",
+    "SpeculativeArgs": "serving.intent",
     "SystemPoolArgs": "cluster.settings",
     "WorkloadIdentity": "cluster.workload_identity",
     "WorkloadIdentityArgs": "cluster.workload_identity",

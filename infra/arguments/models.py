@@ -16,11 +16,12 @@ from gke_inference.gateway.inference_gateway import (
 from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.serving.autoscaling import AutoscalingArgs
 from gke_inference.serving.disaggregation import ROLE_LABEL
-from gke_inference.serving.model_server import LiveAdaptersArgs, ModelServer, ModelServerArgs
+from gke_inference.serving.intent import ModelServerArgs
+from gke_inference.serving.model_server import ModelServer
 from gke_inference.storage.model_disk import ModelDiskArgs
-from infra.arguments.engine import set_engine, set_pictures, weights_uri
+from infra.arguments.engine import intent_words, weights_uri
 from infra.arguments.provisioning import location, rungs
-from infra.plan.canary import VersionedModel, served_name, version_name
+from infra.plan.canary import VersionedModel, version_name
 from infra.plan.capacity import class_names, form_in, prefill_capacity, standby, uses_tpu
 from infra.plan.names import NAMESPACE, Names, object_name
 from infra.stack import Form, Platform
@@ -79,46 +80,24 @@ def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
     model = platform.models[name]
     classes = class_names(platform, model.capacity, region)
     form = form_in(platform, model, region)
-    uri = weights_uri(platform, model.weights, region)
+    words = intent_words(name, model, weights=lambda path: weights_uri(platform, path, region))
     args = ModelServerArgs(
+        **words,
         compute_classes=classes,
-        context_tokens=model.context,
-        engine=model.engine.value,
         form=form.value,
-        longest_request_seconds=model.timeout_seconds,
-        model=object_name(name),
         namespace=NAMESPACE,
-        parameters_billion=model.size.parameters_billion,
         replicas=model.replicas.min,
         rungs=rungs(platform, model.capacity, region),
-        served_name=served_name(name, model),
         service_account=object_name(name),
-        task=model.task.value,
-        weight_bits=model.size.bits,
-        weights=uri,
     )
-    set_pictures(args, model)
-    set_engine(args, platform, model.settings, region)
-    if model.adapters:
-        args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
-    if model.live_adapters is not None:
-        args["live_adapters"] = LiveAdaptersArgs(
-            max_rank=model.live_adapters.max_rank,
-            slots=model.live_adapters.slots,
-            source=f"{uri}/{model.live_adapters.folder}",
-        )
     if uses_tpu(platform, model, region):
         args["cache_bucket"] = Names(platform).bucket("caches", region)
-    if model.spanning is not None:
-        args["spanning"] = model.spanning.value
     if form is Form.PAIRED:
         args["standby_replicas"] = standby(model)
     if platform.monitoring.traces is not None:
         args["trace_percent"] = platform.monitoring.traces.sample_percent
     if model.disk is not None:
         args["weights_claim"] = claim_name(name)
-    if model.disaggregated is not None:
-        args["role"] = "decode"
     return args
 
 

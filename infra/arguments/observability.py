@@ -9,7 +9,7 @@ from gke_inference.observability.alerts import AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
-from gke_inference.serving.disaggregation import ROLES
+from gke_inference.serving.intent import ROLES
 from infra.plan.canary import with_canaries
 from infra.plan.capacity import checked_rungs, form_in, prefill_capacity
 from infra.plan.names import NAMESPACE, Names, object_name

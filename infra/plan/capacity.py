@@ -43,7 +43,7 @@ def checked_rungs(platform: Platform, capacity: str, region: str) -> dict[int, R
     """Return the rungs of a capacity that a region has, checked, by their place in the stack.
 
     Raises:
-        gke_inference.catalogue.rungs.RungError: A rung breaks a rule; its path is the user's.
+        InputError: A rung breaks a rule; its path is the user's.
     """
     return {
         at: check_rung(

@@ -83,7 +83,7 @@ def needs(platform: Platform) -> list[Need]:
     Quotas of the whole project come last.
 
     Raises:
-        gke_inference.catalogue.rungs.RungError: A rung breaks a rule.
+        InputError: A rung breaks a rule.
     """
     found = _Sums()
     for region in platform.regions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.rungs import Rung, RungError, check_rung
+from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan.capacity import checked_rungs, regions_using, rung_args
 from infra.stack import Capacity, ClusterMode, Platform
 from infra.stack.problems import join
@@ -62,8 +62,8 @@ def _rung_problem(platform: Platform, name: str, region: str, at: int) -> InputE
             join("capacity", name, "rungs", at),
             region=region,
         )
-    except RungError as error:
-        return InputError(error.path, error.rule)
+    except InputError as error:
+        return error
     return None
 
 

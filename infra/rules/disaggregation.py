@@ -1,13 +1,11 @@
-"""Rules about models whose prompts are computed apart: hardware that can, and one kind of it."""
+"""Rules about disaggregated models: capacity that exists, and one accelerator for both roles."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.rungs import Rung, RungError
-from gke_inference.serving.disaggregation import unfit as moves_no_kv
-from infra.cost.fitting import unfit
+from gke_inference.serving.kv_transport import unfit
 from infra.plan.capacity import checked_rungs, prefill_capacity
-from infra.stack import Form, Model, Platform, Task
+from infra.stack import Model, Platform
 from infra.stack.problems import join, one_of
 
 
@@ -17,27 +15,17 @@ def check_disaggregation(platform: Platform) -> Iterator[InputError]:
         if model.disaggregated is None or model.capacity not in platform.capacity:
             continue
         where = join("models", name, "disaggregated")
-        found = list(_check_model(platform, model, where))
-        yield from found
+        yield from _check_model(model, where)
         capacity = prefill_capacity(model)
         if capacity not in platform.capacity:
             yield one_of(join(where, "prefill", "capacity"), str(capacity), platform.capacity)
             continue
-        if not found:
-            yield from _check_rungs(platform, name, model, where)
+        yield from _check_accelerator(platform, model, where)
 
 
-def _check_model(platform: Platform, model: Model, where: str) -> Iterator[InputError]:
+def _check_model(model: Model, where: str) -> Iterator[InputError]:
     if model.disaggregated is None:
         return
-    if model.task is not Task.GENERATE:
-        message = "must be left out where task is embed: there is nothing to decode"
-        yield InputError(where, message, Bare(f"it with {model.task.value!r}"))
-    if platform.form_of(model) is not Form.SINGLE:
-        form = platform.form_of(model).value
-        yield InputError(
-            where, f"must be left out in form {form!r}: a KV cache has one kind of chip"
-        )
     if model.canary is not None:
         yield InputError(where, "must be left out with 'canary': its second version has no prefill")
     replicas = model.disaggregated.prefill.replicas
@@ -46,24 +34,20 @@ def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Input
         yield InputError(at, f"must be at most max ({replicas.max})", replicas.min)
 
 
-def _check_rungs(platform: Platform, name: str, model: Model, where: str) -> Iterator[InputError]:
+def _check_accelerator(platform: Platform, model: Model, where: str) -> Iterator[InputError]:
+    """Yield where both roles have accelerators of their own; check_engines looks at each role."""
     for region in platform.regions_of(model):
-        found: dict[str, Rung] = {}
+        found: set[str] = set()
         for capacity in (model.capacity, str(prefill_capacity(model))):
             try:
-                rungs = checked_rungs(platform, capacity, region)
-            except RungError:
+                rungs = checked_rungs(platform, capacity, region).values()
+            except InputError:
                 return  # check_capacity reports it
-            for at, rung in rungs.items():
-                place = join("capacity", capacity, "rungs", at)
-                reason = moves_no_kv(rung) or unfit(name, model, rung)
-                if reason is not None:
-                    yield InputError(where, f"needs rungs that move KV cache; {place}: it {reason}")
-                    return
-                found.setdefault(rung.accelerator, rung)
+            here = {rung.accelerator for rung in rungs}
+            if len(here) > 1 or any(unfit(rung) for rung in rungs):
+                return
+            found |= here
         if len(found) > 1:
-            names = " and ".join(found)
-            yield InputError(
-                where, "needs one accelerator for both roles", Bare(names), f" in {region}"
-            )
+            rule = "needs one accelerator for both roles"
+            yield InputError(where, rule, Bare(" and ".join(sorted(found))), f" in {region}")
             return

@@ -1,11 +1,8 @@
-"""Rules about models: capacity that exists and can hold them, replicas, forms and names."""
+"""Rules about models: capacity that exists, replicas, forms that clusters allow, and names."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import RungError
-from infra.cost.fitting import unfit
-from infra.plan.capacity import checked_rungs
 from infra.stack import (
     ClusterMode,
     Form,
@@ -13,7 +10,6 @@ from infra.stack import (
     Platform,
     ReleaseChannel,
     Replicas,
-    Spanning,
 )
 from infra.stack.problems import join, one_of
 
@@ -25,7 +21,6 @@ def check_models(platform: Platform) -> Iterator[InputError]:
         yield from unknown
         if not unknown:
             yield from _check_form(platform, name, model)
-            yield from _check_fit(platform, name, model)
         where = join("models", name, "replicas")
         yield from _check_replicas(platform, where, model, model.replicas)
         if model.canary is not None and model.canary.replicas is not None:
@@ -41,10 +36,6 @@ def _check_live_adapters(name: str, model: Model) -> Iterator[InputError]:
     where = join("models", name, "live_adapters")
     if model.canary is not None:
         yield InputError(where, "must be left out while there is a canary: one version at a time")
-    if model.disaggregated is not None:
-        yield InputError(where, "must be left out where prefill and decode are apart")
-    if model.form is Form.DUAL_CONTAINER:
-        yield InputError(where, "must be left out where form is dual-container")
 
 
 def _check_references(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
@@ -58,16 +49,8 @@ def _check_references(platform: Platform, name: str, model: Model) -> Iterator[I
 def _check_form(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
     where = join("models", name, "form")
     capacity = platform.capacity[model.capacity]
-    form = model.form
-    words = f"capacity {model.capacity!r}"
-    if form is Form.SINGLE and capacity.is_mixed:
-        yield InputError(where, f"must be paired or dual-container: {words} has TPU and GPU rungs")
-    if form is Form.PAIRED and not capacity.is_mixed:
-        yield InputError(where, f"must be single: {words} has rungs of one kind", "paired")
-    if form is not Form.DUAL_CONTAINER:
+    if model.form is not Form.DUAL_CONTAINER:
         return
-    if not capacity.is_mixed:
-        yield InputError(where, f"must be single: {words} has rungs of one kind", "dual-container")
     regions = platform.regions_of(model).items()
     autopilots = [name for name, region in regions if region.mode is ClusterMode.AUTOPILOT]
     if autopilots:
@@ -76,50 +59,6 @@ def _check_form(platform: Platform, name: str, model: Model) -> Iterator[InputEr
     elif capacity.node_pools is None:
         message = f"needs pools made beforehand: set 'capacity.{model.capacity}.node_pools'"
         yield InputError(where, message, "dual-container")
-
-
-def _check_fit(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
-    seen: set[int] = set()
-    groups: dict[str, str] = {}
-    for region in platform.regions_of(model):
-        try:
-            rungs = checked_rungs(platform, model.capacity, region)
-        except RungError:
-            continue  # check_capacity reports it
-        for at, rung in rungs.items():
-            if at in seen:
-                continue
-            seen.add(at)
-            where = join("models", name, "capacity")
-            place = join("capacity", model.capacity, "rungs", at)
-            reason = unfit(name, model, rung)
-            if reason is not None:
-                yield InputError(where, f"must hold the model on every rung; {place}: it {reason}")
-                return
-            groups.update({rung.kind: place} if rung.is_multi_host else {})
-    yield from _check_groups(platform, name, model, groups)
-
-
-def _check_groups(
-    platform: Platform, name: str, model: Model, groups: dict[str, str]
-) -> Iterator[InputError]:
-    """A replica over several hosts: forms that can be one, and a way to span them."""
-    where = join("models", name, "spanning")
-    if groups and platform.form_of(model) is Form.DUAL_CONTAINER:
-        message = f"must not be dual-container: {next(iter(groups.values()))} spans several hosts"
-        yield InputError(join("models", name, "form"), message, "dual-container")
-    if groups and model.live_adapters is not None:
-        message = f"must be left out: {next(iter(groups.values()))} spans several hosts"
-        yield InputError(
-            join("models", name, "live_adapters"), f"{message}, and a loader serves one"
-        )
-    if model.spanning is None:
-        return
-    if not groups:
-        message = f"must be left out: no rung of {model.capacity!r} spans several hosts"
-        yield InputError(where, message, model.spanning.value)
-    elif model.spanning is Spanning.ENGINE and "tpu" in groups:
-        yield InputError(where, f"must be ray, as {groups['tpu']} is a TPU slice", "engine")
 
 
 def _check_replicas(

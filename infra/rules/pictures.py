@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.input_error import InputError
 from infra.stack import Engine, Platform, Task
 from infra.stack.problems import join
-
-PATCH_PIXELS = 16
-"""Of a side: eight pixels are a latent and two latents a patch, in Flux."""
 
 
 def check_pictures(platform: Platform) -> Iterator[InputError]:
@@ -24,7 +21,3 @@ def check_pictures(platform: Platform) -> Iterator[InputError]:
         if model.canary is not None:
             where = join("models", name, "canary")
             yield InputError(where, "must be left out where task is image")
-        for at, size in enumerate(() if model.pictures is None else model.pictures.sizes):
-            if any(int(side) % PATCH_PIXELS for side in size.split("x")):
-                where = join("models", name, "pictures", "sizes", at)
-                yield InputError(where, f"must be multiples of {PATCH_PIXELS}", Bare(size))

@@ -25,7 +25,7 @@ def capacity(before: Platform | None, after: Platform | None) -> tuple[Asked, ..
     """Return the quotas asked for more or less than before, in the order of the stack.
 
     Raises:
-        gke_inference.catalogue.rungs.RungError: a rung breaks a rule.
+        InputError: a rung breaks a rule.
     """
     old, new = (_by_key(platform) for platform in (before, after))
     rows = (_asked(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old]))

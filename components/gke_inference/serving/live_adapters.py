@@ -13,8 +13,6 @@ from gke_inference.serving.weights import BucketPath, Storage
 
 MOUNT = "/mnt/live-adapters"
 LOADER = "adapter-loader"
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Ranks that vLLM has kernels for: a choice of `--max-lora-rank`, not any number."""
 LOADER_PORT = 8010
 _VOLUME = "live-adapters"
 _POLL_SECONDS = 2

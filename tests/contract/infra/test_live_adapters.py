@@ -59,7 +59,7 @@ def test_a_model_whose_replicas_have_several_hosts_is_refused_before_anything_is
     found["models"]["llama-3.1-70b"]["live_adapters"] = {}
     with pytest.raises(StackError) as refused:
         parse(json.dumps(found))
-    assert [str(problem) for problem in refused.value.problems] == [
-        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[1] spans "
+    assert [problem.sentence() for problem in refused.value.problems] == [
+        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[0] spans "
         "several hosts, and a loader serves one"
     ]

@@ -116,7 +116,7 @@ def test_tpus_move_their_cache_with_their_own_connector(recorder, args):
         ({"rungs": [L4]}, "no network that KV cache can be moved over"),
         ({"rungs": [{**V6E_8, "topology": "2x2"}], "cache_bucket": "c"}, "tried as 2x4 only"),
         ({"role": "both"}, "must be one of decode, prefill"),
-        ({"task": "embed"}, "must be left out for task 'embed'"),
+        ({"task": "embed"}, "must be left out where task is embed"),
         ({"rungs": [V6E_8, H200], "cache_bucket": "c"}, "must be left out in form 'paired'"),
     ],
 )
