@@ -1,6 +1,6 @@
 """A model on the platform: its servers on TPU and GPU, ready to stand behind one pool."""
 
-from typing import Any, cast
+from typing import Any, cast, get_origin, get_type_hints
 
 import pulumi
 
@@ -13,7 +13,8 @@ from gke_inference.serving.launcher.spec import PORT
 from gke_inference.serving.model_objects import deployments, disruption_budget, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 
-_MAPS = ("adapters",)
+_MAPS = {name for name, of in get_type_hints(ModelServerArgs).items() if get_origin(of) is dict}
+"""Inputs whose keys are the user's own words."""
 
 
 class ModelServer(pulumi.ComponentResource):
@@ -95,6 +96,5 @@ def _built(plan: ModelPlan) -> dict[str, Any]:
 def _in_camel_case(error: InputError) -> pulumi.InputPropertyError:
     """Return the error with its fields in camelCase, as callers in other languages know them."""
     head, dot, rest = error.path.partition(".")
-    # keys of a map are the user's own words
     path = camel(head) + dot + (rest if head in _MAPS else camel(rest))
     return pulumi.InputPropertyError(path, error.message)
