@@ -134,7 +134,7 @@ def _near(name: str, known: Mapping[str, Flag]) -> str | None:
 
 
 def _one_of(words: tuple[str, ...]) -> str:
-    return f"must be one of {', '.join(words)}" if len(words) > 1 else f"must be {words[0]}"
+    return f"must be {'one of ' if len(words) > 1 else ''}{', '.join(words)}"
 
 
 def _is_json(value: str) -> bool:
