@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
@@ -17,6 +18,12 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
     except ValueError as error:
         yield InputError("engine", str(error))
         return
+    for name, value in intent.engine_args.items():
+        if (problem := flag_problem(facts.name, facts.title, name, value)) is not None:
+            yield problem.at(f"engine_args.{name}")
+    for name, value in intent.engine_env.items():
+        if (problem := variable_problem(name, value)) is not None:
+            yield problem.at(f"engine_env.{name}")
     for rung in intent.rungs.values():
         able = facts.abilities(rung.kind, rung.accelerator)
         if able is None:

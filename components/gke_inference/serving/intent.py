@@ -73,6 +73,12 @@ class ModelServerArgs(TypedDict):
     """Bucket for compiled TPU programs; required with a TPU rung. The account must write to it."""
     engine: NotRequired[str]
     """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
+    engine_args: NotRequired[dict[str, str]]
+    """Other flags of the engine, by name without the leading dashes, such as
+    `max-num-batched-tokens`; a flag without a value is `true`. Those that the platform sets are
+    refused."""
+    engine_env: NotRequired[dict[str, str]]
+    """Other environment variables of the engine. Those that the platform sets are refused."""
     form: NotRequired[str]
     """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
     image_queue: NotRequired[int]
@@ -158,6 +164,8 @@ class ServingIntent:
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     block_size: int | None = None
     engine: str = "vllm"
+    engine_args: Mapping[str, str] = field(default_factory=dict[str, str])
+    engine_env: Mapping[str, str] = field(default_factory=dict[str, str])
     form: str = "single"
     image_queue: int | None = None
     image_sizes: tuple[str, ...] = ()
@@ -210,6 +218,8 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         block_size=optional(args, "block_size", 1, 4096),
         context_tokens=whole(args, "context_tokens", 1, 10_000_000),
         engine=str(given(args, "engine", "vllm")),
+        engine_args=_texts(args.get("engine_args")),
+        engine_env=_texts(args.get("engine_env")),
         form=one_of(args, "form", FORMS) or ("paired" if len(kinds) > 1 else "single"),
         image_queue=optional(args, "image_queue", 1, 10_000),
         image_sizes=tuple(args.get("image_sizes") or ()),
@@ -251,3 +261,11 @@ def _speculative(guess: Mapping[str, Any] | None) -> Guessing | None:
         return None
     tokens = whole(guess, "tokens", 1, 16, where="speculative.")
     return Guessing(str(guess["method"]), tokens, guess.get("weights"))
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return values as a command line has them; YAML's true is `true`."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (values or {}).items()
+    }

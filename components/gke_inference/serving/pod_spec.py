@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import catalogue_taints
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.catalogue.versions import image
@@ -164,6 +165,11 @@ def engine_container(
         **probes(),
     }
     started(container, serving, options)
+    known = flags(serving.engine)
+    for name, value in sorted(pod.intent.engine_args.items()):
+        container["args"] += known[name].written(value)
+    for name, value in sorted(pod.intent.engine_env.items()):
+        container["env"].append({"name": name, "value": value})
     return container
 
 
