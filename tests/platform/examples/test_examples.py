@@ -140,9 +140,9 @@ def test_the_wheel_alone_in_an_empty_environment_previews_the_example(engine, tm
     assert list((tmp_path / "dist").glob("*.tar.gz"))  # the wheel was built from it
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([uv, "venv", "-q", "--python", "3.11", str(tmp_path / "venv")], check=True)
-    subprocess.run(
-        [uv, "pip", "install", "--offline", "-q", "--python", str(python), str(wheel)], check=True
-    )
+    lock = str(REPOSITORY / "requirements.lock")
+    install = [uv, "pip", "install", "-q", "--python", str(python), "-c", lock, str(wheel)]
+    subprocess.run(install, check=True)
     work = tmp_path / "work"
     work.mkdir()
     environment = {
