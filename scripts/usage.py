@@ -65,7 +65,7 @@ def _broken(details: ErrorDetails, param: Any) -> str:
     kind, value = details["type"], details["input"]
     known = _choices(param)
     if known:
-        return one_of(str(value), known)
+        return one_of("", str(value), known).message
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
         return f"must be {words} {details.get('ctx', {})[name]:g}, got {value}"

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
-    from .catalogue.rungs import Rung, RungArgs, RungError, check_rung
+    from .catalogue.input_error import InputError
+    from .catalogue.rungs import Rung, RungArgs, check_rung
     from .cluster.cluster import InferenceCluster, InferenceClusterArgs
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
@@ -67,6 +68,7 @@ __all__ = [
     "InferenceClusterArgs",
     "InferenceGateway",
     "InferenceGatewayArgs",
+    "InputError",
     "LeaderWorkerSetOperator",
     "LeaderWorkerSetOperatorArgs",
     "MaintenanceArgs",
@@ -88,7 +90,6 @@ __all__ = [
     "RoutedModelArgs",
     "Rung",
     "RungArgs",
-    "RungError",
     "ServingNamespace",
     "ServingNamespaceArgs",
     "SystemPoolArgs",
@@ -128,6 +129,7 @@ _HOMES = {
     "InferenceClusterArgs": "cluster.cluster",
     "InferenceGateway": "gateway.inference_gateway",
     "InferenceGatewayArgs": "gateway.inference_gateway",
+    "InputError": "catalogue.input_error",
     "LeaderWorkerSetOperator": "operators.group_operator",
     "LeaderWorkerSetOperatorArgs": "operators.group_operator",
     "MaintenanceArgs": "cluster.settings",
@@ -149,7 +151,6 @@ _HOMES = {
     "RoutedModelArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
     "RungArgs": "catalogue.rungs",
-    "RungError": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
     "SystemPoolArgs": "cluster.settings",

@@ -25,7 +25,7 @@ def set_engine(
     if guess is not None:
         args["speculative"] = SpeculativeArgs(method=guess.method.value, tokens=guess.tokens)
         if guess.weights is not None:
-            args["speculative"]["weights"] = weights_uri(platform, guess.weights, region)
+            args["speculative"]["weights"] = Names(platform).weights(guess.weights, region)
 
 
 def set_pictures(args: ModelServerArgs, model: Model) -> None:
@@ -37,11 +37,3 @@ def set_pictures(args: ModelServerArgs, model: Model) -> None:
     args["image_sizes"] = list(pictures.sizes)
     if pictures.steps is not None:
         args["image_steps"] = pictures.steps
-
-
-def weights_uri(platform: Platform, path: str, region: str) -> str:
-    """Return `gs://BUCKET/PATH` of weights as a region reads them."""
-    path = path.rstrip("/")
-    if path.startswith("gs://"):
-        return path
-    return f"gs://{Names(platform).bucket('models', region)}/{path}"

@@ -2,26 +2,32 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.rungs import Rung, RungError
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.engine_rules import Wanted, refused
-from infra.plan.capacity import checked_rungs
+from infra.plan import CapacityByRegion
 from infra.stack import EngineSettings, Model, Platform
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _ELSEWHERE = {"role": "disaggregated"}
 _WHOLE_BITS = 16
 
 
-def check_engines(platform: Platform) -> Iterator[Problem]:
-    """Yield what the engines of a platform, or their hardware, cannot do."""
+def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what the engines of a platform, or their hardware, cannot do.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
         if model.capacity not in platform.capacity:
             continue  # check_models reports it
-        problem = refused(wanted(model), _rungs(platform, model))
+        problem = refused(wanted(model), _rungs(platform, by_region, model))
         if problem is not None:
             field, rule = problem
-            yield Problem(join("models", name, *_path(field)), rule)
+            yield InputError(join("models", name, *_path(field)), rule)
         yield from _check_bits(name, model)
 
 
@@ -51,22 +57,19 @@ def _path(field: str) -> tuple[str, ...]:
     return ("settings", *words) if words[0] in _SETTINGS else words
 
 
-def _rungs(platform: Platform, model: Model) -> list[Rung]:
+def _rungs(platform: Platform, by_region: CapacityByRegion, model: Model) -> list[Rung]:
     """Return every rung of a model; a broken one is reported by check_capacity."""
     found: dict[int, Rung] = {}
     for region in platform.regions_of(model):
-        try:
-            found.update(checked_rungs(platform, model.capacity, region))
-        except RungError:
-            continue
+        found.update(by_region[model.capacity][region].rungs)
     return [found[at] for at in sorted(found)]
 
 
-def _check_bits(name: str, model: Model) -> Iterator[Problem]:
+def _check_bits(name: str, model: Model) -> Iterator[InputError]:
     """The size of quantized weights is what they weigh as served, or they seem not to fit."""
     asked = model.settings.quantization
     if asked is not None and model.size.bits >= _WHOLE_BITS:
         where = join("models", name, "size", "bits")
-        yield Problem(
-            where, f"must be below 16 with quantization {asked.value}, got {model.size.bits}"
+        yield InputError(
+            where, f"must be below 16 with quantization {asked.value}", model.size.bits
         )

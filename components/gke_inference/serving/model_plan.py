@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gke_inference.catalogue.names import deployment_names
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.serving.disaggregation import ROLES, unfit
@@ -70,11 +71,7 @@ class ModelPlan:
     @property
     def deployments(self) -> dict[str, str]:
         """Deployment name by kind of hardware, or one under `any`."""
-        if self.form == "dual-container":
-            return {"any": self.model}
-        if self.pod.role is not None:
-            return dict.fromkeys(self.nodes, f"{self.model}-{self.pod.role}")
-        return {kind: f"{self.model}-{kind}" for kind in self.nodes}
+        return deployment_names(self.model, self.form, self.pod.role, self.nodes)
 
     @property
     def target_kinds(self) -> dict[str, str]:
