@@ -10,7 +10,7 @@ from infra.cost.costing import Start, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
 from scripts.tables import Listing, figure, print_table
-from scripts.words import check_positive, stack_of
+from scripts.words import check_positive, plan_of
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
@@ -69,9 +69,9 @@ def coldstart(
     if is_checked:
         _print_checked(as_json=as_json)
         return
-    platform = stack_of(stack)
-    found = starts(platform)
-    minimum = {name: model.replicas.min for name, model in platform.models.items()}
+    plan = plan_of(stack)
+    found = starts(plan)
+    minimum = {name: every[0].minimum for name, every in plan.models.items()}
     if as_json:
         facts = [
             {

@@ -8,11 +8,11 @@ import typer
 from gke_inference.observability.dashboard_source import dashboards as made_for
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
-from infra.stack import Platform
+from infra.plan import Plan
 from scripts.console import console
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
-from scripts.words import stack_of
+from scripts.words import plan_of
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.monitoring.server import address_of
@@ -21,25 +21,25 @@ from twin.host.paths import REPOSITORY, TwinPaths
 _TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 
 
-def write_grafana(platform: Platform, folder: Path) -> list[Path]:
+def write_grafana(plan: Plan, folder: Path) -> list[Path]:
     """Write one JSON file a dashboard and return them; other files of the folder stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    stack = f"{platform.prefix}-{platform.environment}"
+    stack = f"{plan.platform.prefix}-{plan.platform.environment}"
     written: list[Path] = []
-    for page in made_for(scope(platform), Dialect.MANAGED, WINDOW):
+    for page in made_for(scope(plan), Dialect.MANAGED, WINDOW):
         file = folder / f"{page.name}.json"
         file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
         written.append(file)
     return written
 
 
-def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
+def publish(plan: Plan, paths: TwinPaths) -> dict[str, str]:
     """Give every cluster of the twin the dashboards' page and return its URL by cluster.
 
     A cluster whose Prometheus never ran has none.
     """
-    pages = made_for(scope(platform), Dialect.PROMETHEUS, _TWIN_WINDOW)
-    title = f"{platform.prefix} {platform.environment}"
+    pages = made_for(scope(plan), Dialect.PROMETHEUS, _TWIN_WINDOW)
+    title = f"{plan.platform.prefix} {plan.platform.environment}"
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):
         address = address_of(folder)
@@ -59,9 +59,9 @@ def dashboards(
     ),
 ) -> None:
     """Write a stack's dashboards for Grafana to build/STACK/dashboards, and show the twin's own."""
-    platform = stack_of(stack)
+    plan = plan_of(stack)
     folder = REPOSITORY / "build" / stack / "dashboards"
-    for file in write_grafana(platform, folder):
+    for file in write_grafana(plan, folder):
         console.print(f"build/{stack}/dashboards/{file.name}")
-    for cluster, url in publish(platform, TwinPaths.default()).items():
+    for cluster, url in publish(plan, TwinPaths.default()).items():
         console.print(f"{cluster}  {url}", soft_wrap=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from gke_inference.catalogue.versions import Build, Image, builds, images, lock
+from infra.plan import resolve
 from infra.plan.image_names import needed, replacements, repository_names, repository_url
 from infra.stack import Platform
 from infra.stack.problems import one_of
@@ -206,7 +207,7 @@ def _urls(platform: Platform) -> dict[str, str]:
 
 
 def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
-    found = needed(platform)
+    found = needed(resolve(platform))
     check_names(only, found)
     return [name for name in found if not only or name in only]
 

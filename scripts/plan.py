@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from gke_inference.catalogue.accelerators import accelerator_names
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from infra.stack.problems import suggest
@@ -176,16 +177,16 @@ def _question(
             accelerators=accelerator,
             **asked,
         )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, _OPTIONS)) from None
 
 
 def _show(question: Question, how: _Shown) -> None:
     """Print the answer, and do what else was asked for with it."""
     try:
         answer = ranked(question)
-    except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, _OPTIONS)) from None
     shown = list(answer.choices) if how.every else best_forms(answer.choices)
     _check_shown(question, shown, how.pick)
     if how.as_json:
@@ -206,8 +207,8 @@ def _show(question: Question, how: _Shown) -> None:
 def _draw(answer: Plan, file: Path) -> None:
     try:
         console.print(f"{draw(answer, file)} forms drawn in {file}", markup=False, soft_wrap=True)
-    except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, _OPTIONS)) from None
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:
@@ -242,8 +243,8 @@ def _pictures(
         choices = picture_choices(
             model, rate, regions=region, provisioning=provisioning, accelerators=accelerator
         )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), _OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, _OPTIONS)) from None
     if not choices:
         raise CommandError(_NOWHERE.format(*_said(region, provisioning)))
     if as_json:

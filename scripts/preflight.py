@@ -12,7 +12,7 @@ from scripts.console import Exit, console, step
 from scripts.kernels import run_kernels
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
-from scripts.words import stack_of
+from scripts.words import plan_of
 from twin.host.paths import REPOSITORY
 from twin.host.python_environments import XLA
 
@@ -25,7 +25,7 @@ def preflight(
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Check that every model fits on every rung: memory, attention kernel, block table."""
-    found = list(lines(stack_of(stack)))
+    found = list(lines(plan_of(stack)))
     if as_json:
         checked = compiled(found)
         print(json.dumps([_plain(one) for one in checked], indent=1))

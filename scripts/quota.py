@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from infra.plan import Plan
 from infra.quota.check import Limit, Standing, State, request, standings
 from infra.quota.needs import Need, needs
-from infra.stack import Platform
 from scripts.bootstrap_cloud import CloudError
 from scripts.console import CommandError, Exit, console
 from scripts.quota_limits import CloudLimits, TwinLimits
 from scripts.scenario_files import scenario_file
 from scripts.tables import Column, Listing, figure, print_table, prose
-from scripts.words import check_email, stack_of
+from scripts.words import check_email, plan_of
 from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
 
@@ -66,17 +66,17 @@ def twin_limits(scenario: str = "") -> TwinLimits:
         raise CommandError(str(error)) from None
 
 
-def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Standing], list[str]]:
+def _cloud_standings(plan: Plan, beside_others: bool) -> tuple[list[Standing], list[str]]:
     # Google's clients take a second to load, and limits of the twin do not need them.
     from scripts import bootstrap_run  # noqa: PLC0415
 
     try:
         with bootstrap_run.plain_errors():
-            cloud = bootstrap_run.cloud(platform.project)
-            limits = CloudLimits(cloud, list(platform.regions))
+            cloud = bootstrap_run.cloud(plan.platform.project)
+            limits = CloudLimits(cloud, list(plan.regions))
     except CloudError as error:
-        raise CommandError(f"{platform.project}: {error}") from None
-    return standings(needs(platform), limits, beside_others=beside_others), limits.notes
+        raise CommandError(f"{plan.platform.project}: {error}") from None
+    return standings(needs(plan), limits, beside_others=beside_others), limits.notes
 
 
 def refuse_shortage(stack: str, scenario: str = "") -> None:
@@ -86,7 +86,7 @@ def refuse_shortage(stack: str, scenario: str = "") -> None:
         CommandError: what is short, and how to go on.
     """
     limits = twin_limits(scenario)
-    asked = needs(stack_of(stack))
+    asked = needs(plan_of(stack))
     short = [each for each in standings(asked, limits) if each.short_by]
     if not short:
         return
@@ -234,26 +234,27 @@ def quota(
     if scenario and against is Against.CLOUD:
         raise CommandError("--scenario: must be left out with --against cloud, it is the twin's")
     check_email("--email", email)
-    platform = stack_of(stack)
+    plan = plan_of(stack)
+    project = plan.platform.project
     if against is None:
         against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN
     if against is Against.CLOUD:
-        found, notes = _cloud_standings(platform, beside_others)
+        found, notes = _cloud_standings(plan, beside_others)
     else:
         limits = twin_limits(scenario)
-        found, notes = standings(needs(platform), limits, beside_others=beside_others), limits.notes
+        found, notes = standings(needs(plan), limits, beside_others=beside_others), limits.notes
     notes = [*notes, *notes_on(found)]
     if json_output:
         body = {
-            "project": platform.project,
+            "project": project,
             "against": against.value,
             "is_short": any(each.short_by for each in found),
-            "needs": as_json(found, platform.project, email),
+            "needs": as_json(found, project, email),
             "notes": notes,
         }
         print(json.dumps(body, indent=1))
     else:
-        _print(found, platform.project, against, notes, explain, email)
+        _print(found, project, against, notes, explain, email)
     if any(each.short_by for each in found):
         sys.exit(Exit.NO)
 

@@ -19,7 +19,7 @@ from scripts.quota import twin_limits
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.strict import check_folder
-from scripts.words import stack_of
+from scripts.words import plan_of
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import UNKNOWN
@@ -140,21 +140,21 @@ def render(
     ] = False,
 ) -> None:
     """Write every object and resource of a stack, and a page about it, to build/STACK/."""
-    platform = stack_of(stack)
+    plan = plan_of(stack)
     engine = Engine(TwinPaths.default())
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
     objects, resources = write(preview_states(engine, stack), folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
-    pages = write_grafana(platform, folder / "dashboards")
+    pages = write_grafana(plan, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     report = page(
-        platform,
+        plan,
         stack,
         folder,
         day=date.today(),
-        now=running(platform),
+        now=running(plan),
         limit_of=twin_limits(),
     )
     file = write_report(report, folder)

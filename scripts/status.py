@@ -1,11 +1,12 @@
 """`gke-inference status`: what runs where, on which rung, at what price."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from planner.amount import UNKNOWN, Amount, total
 from scripts.console import CommandError, console
 from scripts.engine import Engine, check_stack
 from scripts.placements import Placement, placements
@@ -35,9 +36,8 @@ def _table(found: list[Placement]) -> Listing:
         Column("ZONE", spare=2), figure("$/H"),
     )  # fmt: skip
     for one in found:
-        sign = "≥ " if one.is_lower_bound else ""
-        cost = "" if one.usd_per_hour is None else f"{sign}{one.usd_per_hour:.2f}"
-        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost or "?")
+        cost = "?" if one.usd_per_hour is None else f"{one.usd_per_hour:.2f}"
+        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost)
     return table
 
 
@@ -45,20 +45,16 @@ def _table(found: list[Placement]) -> Listing:
 class Sum:
     """What replicas cost together."""
 
-    usd_per_hour: float
+    usd_per_hour: Amount
     unpriced: int
     """Replicas on a node whose price is not known."""
-    is_lower_bound: bool
 
     @classmethod
     def of(cls, found: list[Placement]) -> "Sum":
         """Return the sum of some replicas."""
-        unpriced = sum(1 for one in found if one.rung and one.usd_per_hour is None)
-        return cls(
-            sum(one.usd_per_hour or 0.0 for one in found),
-            unpriced,
-            bool(unpriced) or any(one.is_lower_bound for one in found),
-        )
+        on_nodes = [one for one in found if one.rung]
+        unpriced = sum(1 for one in on_nodes if one.usd_per_hour is None)
+        return cls(total(one.usd_per_hour or UNKNOWN for one in on_nodes), unpriced)
 
 
 def replicas(paths: TwinPaths) -> list[Placement]:
@@ -76,20 +72,21 @@ def replicas(paths: TwinPaths) -> list[Placement]:
 def print_status(found: list[Placement]) -> None:
     """Print replicas with their rung and price, and what they cost together."""
     print_table(_table(found))
-    total = Sum.of(found)
-    note = f", {total.unpriced} without a price in the table" if total.unpriced else ""
-    sign = "at least " if total.is_lower_bound else ""
-    console.print(
-        f"Accelerator nodes at list price: {sign}${total.usd_per_hour:.2f} an hour{note}\n"
-    )
+    paid = Sum.of(found)
+    note = f", {paid.unpriced} without a price in the table" if paid.unpriced else ""
+    shown = paid.usd_per_hour.text("$.2f", "at least ")
+    console.print(f"Accelerator nodes at list price: {shown} an hour{note}\n")
 
 
 def as_json(stack: str, found: list[Placement], endpoint: str, metrics: dict[str, str]) -> str:
     """Return what `status` shows, as JSON."""
+    paid = Sum.of(found)
     body = {
         "stack": stack,
-        "replicas": [asdict(one) for one in found],
-        **asdict(Sum.of(found)),
+        "replicas": [one.as_json() for one in found],
+        "usd_per_hour": paid.usd_per_hour.value,
+        "unpriced": paid.unpriced,
+        "is_lower_bound": paid.usd_per_hour.at_least,
         "gateway": endpoint,
         "metrics": metrics,
     }

@@ -18,7 +18,7 @@ from scripts.quota import refuse_shortage
 from scripts.real_replica import keep_real
 from scripts.recover import recover
 from scripts.scenario import load_scenario, play
-from scripts.words import check_one, check_positive, stack_of
+from scripts.words import check_one, check_positive, plan_of, stack_of
 from twin import daemon
 from twin.cluster.agent.launching.real_engine import ask_for
 from twin.host.paths import TwinPaths
@@ -121,7 +121,7 @@ def _tell(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     endpoint: str = outputs["endpoint"]
     status_command.print_status(status_command.replicas(paths))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
-    for url in publish(stack_of(stack), paths).values():
+    for url in publish(plan_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(models(endpoint))}")
     status_command.print_prometheus(paths)

@@ -3,18 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from infra.plan.canary import served_name
-from infra.plan.names import Names, object_name
-from infra.stack import EngineSettings, Model, Pictures, Platform, Task
+from infra.plan.names import object_name
+from infra.stack import EngineSettings, Model, Pictures, Task
 
 
-def intent_words(name: str, model: Model, *, weights: Callable[[str], str]) -> dict[str, Any]:
+def intent_words(
+    name: str, model: Model, *, weights: Callable[[str], str], served_name: str | None = None
+) -> dict[str, Any]:
     """Return what a model means to serve: the same in each region, except where files are.
 
     Args:
         name: Of the model in the stack.
         model: The model.
         weights: Returns where a path of weights is read from.
+        served_name: The name that clients ask for. Default: the model's.
     """
     uri = weights(model.weights)
     words = {
@@ -24,7 +26,7 @@ def intent_words(name: str, model: Model, *, weights: Callable[[str], str]) -> d
         "longest_request_seconds": model.timeout_seconds,
         "model": object_name(name),
         "parameters_billion": model.size.parameters_billion,
-        "served_name": served_name(name, model),
+        "served_name": served_name or name,
         "task": model.task.value,
         "weight_bits": model.size.bits,
         "weights": uri,
@@ -62,11 +64,3 @@ def _pictures(model: Model) -> dict[str, Any]:
     if pictures.steps is not None:
         words["image_steps"] = pictures.steps
     return words
-
-
-def weights_uri(platform: Platform, path: str, region: str) -> str:
-    """Return `gs://BUCKET/PATH` of weights as a region reads them."""
-    path = path.rstrip("/")
-    if path.startswith("gs://"):
-        return path
-    return f"gs://{Names(platform).bucket('models', region)}/{path}"

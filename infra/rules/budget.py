@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.cost.costing import served
+from infra.plan import resolve
 from infra.stack import Budget, Platform, ReceiverKind
 from infra.stack.problems import join, suggest
 from planner.choice.cost import HOURS_PER_MONTH, bill
@@ -53,7 +54,7 @@ def check_amount(platform: Platform) -> Iterator[InputError]:
     budget = platform.budget
     if budget is None:
         return
-    listed = bill(served(platform)).total("minimum") * HOURS_PER_MONTH
+    listed = bill(served(resolve(platform))).total("minimum").value * HOURS_PER_MONTH
     exact = listed * (100 - budget.discount_percent) / 100
     least = math.ceil(exact - _ROUNDING)  # budgets are whole dollars
     if budget.monthly_usd < least:

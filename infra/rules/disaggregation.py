@@ -4,13 +4,18 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.serving.kv_transport import unfit
-from infra.plan.capacity import checked_rungs, prefill_capacity
+from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import Model, Platform
 from infra.stack.problems import join, one_of
 
 
-def check_disaggregation(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the disaggregated models of a platform."""
+def check_disaggregation(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what is wrong with the disaggregated models of a platform.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
         if model.disaggregated is None or model.capacity not in platform.capacity:
             continue
@@ -20,7 +25,7 @@ def check_disaggregation(platform: Platform) -> Iterator[InputError]:
         if capacity not in platform.capacity:
             yield one_of(join(where, "prefill", "capacity"), str(capacity), platform.capacity)
             continue
-        yield from _check_accelerator(platform, model, where)
+        yield from _check_accelerator(platform, by_region, model, where)
 
 
 def _check_model(model: Model, where: str) -> Iterator[InputError]:
@@ -34,15 +39,17 @@ def _check_model(model: Model, where: str) -> Iterator[InputError]:
         yield InputError(at, f"must be at most max ({replicas.max})", replicas.min)
 
 
-def _check_accelerator(platform: Platform, model: Model, where: str) -> Iterator[InputError]:
+def _check_accelerator(
+    platform: Platform, by_region: CapacityByRegion, model: Model, where: str
+) -> Iterator[InputError]:
     """Yield where both roles have accelerators of their own; check_engines looks at each role."""
     for region in platform.regions_of(model):
         found: set[str] = set()
         for capacity in (model.capacity, str(prefill_capacity(model))):
-            try:
-                rungs = checked_rungs(platform, capacity, region).values()
-            except InputError:
-                return  # check_capacity reports it
+            resolved = by_region[capacity][region]
+            if resolved.problems:
+                return  # check_capacity reports them
+            rungs = resolved.rungs.values()
             here = {rung.accelerator for rung in rungs}
             if len(here) > 1 or any(unfit(rung) for rung in rungs):
                 return

@@ -8,7 +8,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.intent import ServingIntent, intent_of
 from gke_inference.serving.intent_rules import problems
 from infra.arguments.engine import intent_words
-from infra.plan.capacity import checked_rungs, prefill_capacity
+from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import EngineSettings, Model, Platform
 from infra.stack.problems import join
 
@@ -22,11 +22,16 @@ _PATHS = {
 """Where a stack has what an intent calls otherwise."""
 
 
-def check_engines(platform: Platform) -> Iterator[InputError]:
-    """Yield what the servers of a platform's models, or their hardware, cannot do."""
+def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what the servers of a platform's models, or their hardware, cannot do.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
         seen: set[InputError] = set()
-        for intent, paths in _intents(platform, name, model):
+        for intent, paths in _intents(platform, by_region, name, model):
             for problem in problems(intent):
                 if problem not in seen:
                     seen.add(problem)
@@ -34,7 +39,7 @@ def check_engines(platform: Platform) -> Iterator[InputError]:
 
 
 def _intents(
-    platform: Platform, name: str, model: Model
+    platform: Platform, by_region: CapacityByRegion, name: str, model: Model
 ) -> Iterator[tuple[ServingIntent, Mapping[str, str]]]:
     """Yield what a model, and its prefill replicas, mean to serve."""
     prefill = prefill_capacity(model)
@@ -43,11 +48,11 @@ def _intents(
     words = intent_words(name, model, weights=str)
     if model.form is not None:
         words["form"] = model.form.value
-    rungs = _rungs(platform, model, model.capacity)
+    rungs = _rungs(platform, by_region, model, model.capacity)
     if rungs:
         yield intent_of(words, rungs), _PATHS
     if prefill is not None and prefill != model.capacity:
-        rungs = _rungs(platform, model, prefill)
+        rungs = _rungs(platform, by_region, model, prefill)
         if rungs:
             yield (
                 intent_of({**words, "role": "prefill"}, rungs),
@@ -63,12 +68,14 @@ def _path(name: str, path: str, paths: Mapping[str, str]) -> str:
     return join("models", name, own) + rest
 
 
-def _rungs(platform: Platform, model: Model, capacity: str) -> dict[str, Rung]:
+def _rungs(
+    platform: Platform, by_region: CapacityByRegion, model: Model, capacity: str
+) -> dict[str, Rung]:
     """Return every rung of a capacity in a model's regions; none where one of them is broken."""
     found: dict[int, Rung] = {}
     for region in platform.regions_of(model) if capacity in platform.capacity else ():
-        try:
-            found.update(checked_rungs(platform, capacity, region))
-        except InputError:
-            return {}  # check_capacity reports it
+        resolved = by_region[capacity][region]
+        if resolved.problems:
+            return {}  # check_capacity reports them
+        found.update(resolved.rungs)
     return {join("capacity", capacity, "rungs", at): found[at] for at in sorted(found)}

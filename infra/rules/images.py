@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
 from infra.stack import Attestation, Platform
 from infra.stack.problems import join, one_of
@@ -17,9 +18,19 @@ def check_images(platform: Platform) -> Iterator[InputError]:
     for name in images.digests:
         if name not in known:
             yield one_of(join("images", "digests", name), name, known)
-    if images.attestation is not Attestation.ENFORCE:
+
+
+def check_attested(platform: Platform) -> Iterator[InputError]:
+    """Yield the images that would not be admitted, where nothing else may run.
+
+    Args:
+        platform: A stack without any other fault, as it is resolved.
+    """
+    images = platform.images
+    if images is None or images.attestation is not Attestation.ENFORCE:
         return
-    absent = sorted({repository_names()[each] for each in needed(platform)} - set(images.digests))
+    wanted = {repository_names()[each] for each in needed(resolve(platform))}
+    absent = sorted(wanted - set(images.digests))
     if absent:
         yield InputError(
             "images.digests",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from infra.plan import CapacityByRegion
 from infra.stack import (
     ClusterMode,
     Form,
@@ -14,8 +15,13 @@ from infra.stack import (
 from infra.stack.problems import join, one_of
 
 
-def check_models(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the models of a platform."""
+def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what is wrong with the models of a platform.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
         unknown = list(_check_references(platform, name, model))
         yield from unknown

@@ -7,8 +7,7 @@ from typing import Final
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.gateway.canary import STABLE
-from infra.plan.canary import version_name
-from infra.plan.names import Names, object_name, pool_name
+from infra.plan.names import Names, object_name, pool_name, version_name
 from infra.stack import Platform
 from infra.stack.problems import join
 

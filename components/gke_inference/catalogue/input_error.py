@@ -79,4 +79,4 @@ def shown(value: object) -> str:
         return str(value)
     if isinstance(value, str):
         return repr(str(value))  # of an enum, its value
-    return repr(value) if isinstance(value, list | tuple | dict | float) else str(value)
+    return str(value)

@@ -327,7 +327,7 @@ def _checked_zones(
 
 
 def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
-    given: Any = values.get(field)
+    given: object = values.get(field)
     if given is None:
         return ()
     if isinstance(given, list | tuple):
@@ -335,7 +335,7 @@ def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[s
         texts = [name for name in names if isinstance(name, str) and name]
         if names and len(texts) == len(names) and len(set(texts)) == len(texts):
             return tuple(texts)
-    _refuse(where, field, "must be a list of different names, or left out", given)
+    _refuse(where, field, "must be a list of different names, or left out", values[field])
 
 
 def _checked_max_run_hours(values: Mapping[str, Any], provisioning: str, where: str) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.names import deployment_names
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.hardware import Hardware, hardware
 from gke_inference.serving.intent import ServingIntent, intent_of
@@ -64,11 +65,7 @@ class ModelPlan:
     @property
     def deployments(self) -> dict[str, str]:
         """Deployment name by kind of hardware, or one under `any`."""
-        if self.form == "dual-container":
-            return {"any": self.model}
-        if self.pod.role is not None:
-            return dict.fromkeys(self.nodes, f"{self.model}-{self.pod.role}")
-        return {kind: f"{self.model}-{kind}" for kind in self.nodes}
+        return deployment_names(self.model, self.form, self.pod.role, self.nodes)
 
     @property
     def target_kinds(self) -> dict[str, str]:

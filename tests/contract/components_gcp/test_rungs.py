@@ -108,11 +108,11 @@ REFUSED = {
     "no count on a gpu": (
         {"accelerator": "nvidia-l4", "provisioning": "spot"},
         "count",
-        "(1, 2, 4, 8), got None",
+        "(1, 2, 4, 8), got none",
     ),
     "a count no node has": ({**L4, "count": 3}, "count", "(1, 2, 4, 8), got 3"),
     "half a gpu": ({**L4, "count": 0.5}, "count", "got 0.5"),
-    "a count that is true": ({**L4, "count": True}, "count", "got True"),
+    "a count that is true": ({**L4, "count": True}, "count", "got true"),
     "a machine with another count": (
         {**L4, "count": 2, "machine_type": "g2-standard-48"},
         "count",
@@ -147,7 +147,7 @@ REFUSED = {
     "a reservation without a name": (
         {**V6E, "provisioning": "reservation"},
         "reservation",
-        "must be a name with reservation, got None",
+        "must be a name with reservation, got none",
     ),
     "a calendar without a name": (
         {**V6E, "provisioning": "calendar", "reservation": ""},

@@ -10,6 +10,7 @@ import pytest
 from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.dashboards import publish, write_grafana
 from scripts.observe import page
@@ -31,7 +32,9 @@ def platform():
 @pytest.fixture(scope="module")
 def written(platform, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dashboards")
-    return {file.stem: json.loads(file.read_text()) for file in write_grafana(platform, folder)}
+    return {
+        file.stem: json.loads(file.read_text()) for file in write_grafana(resolve(platform), folder)
+    }
 
 
 def panels(board):
@@ -39,14 +42,14 @@ def panels(board):
 
 
 def test_grafana_gets_the_same_panels_as_cloud_monitoring(written, platform):
-    for meant in dashboards(scope(platform), Dialect.MANAGED):
+    for meant in dashboards(scope(resolve(platform)), Dialect.MANAGED):
         assert [panel["title"] for panel in panels(written[meant.name])] == [
             panel.title for panel in meant.panels
         ]
 
 
 def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platform):
-    made = {p.name: p for p in dashboards(scope(platform), Dialect.MANAGED, WINDOW)}
+    made = {p.name: p for p in dashboards(scope(resolve(platform)), Dialect.MANAGED, WINDOW)}
     for name, board in written.items():
         assert [v["name"] for v in board["templating"]["list"]] == ["source"]
         for panel, meant in zip(panels(board), made[name].panels, strict=True):
@@ -82,7 +85,7 @@ def test_grafana_panels_do_not_overlap(written):
 
 
 def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platform):
-    pages = dashboards(scope(platform), Dialect.PROMETHEUS, "1m")
+    pages = dashboards(scope(resolve(platform)), Dialect.PROMETHEUS, "1m")
     text = console_page("acme prod", "acme-prod-us-central1", pages)
     assert "{{" not in text
     assert re.findall(r'(?:src|href)="(?!data:|/)[^"]*', text) == []
@@ -98,7 +101,7 @@ def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platfor
 def test_the_page_shows_tiles_of_panels_that_there_are(platform):
     script = SCRIPT.read_text()
     block = script[script.index("const TILES") : script.index("const instant")]
-    made = dashboards(scope(platform), Dialect.PROMETHEUS)
+    made = dashboards(scope(resolve(platform)), Dialect.PROMETHEUS)
     titles = {panel.title for one in made for panel in one.panels}
     named = re.findall(r'\["([^"]+)", "[^"]+", "[^"]*", "(?:sum|max)"\]', block)
     assert len(named) == 8
@@ -114,5 +117,7 @@ def test_only_clusters_with_a_prometheus_get_a_page(platform, tmp_path):
     folder = paths.cluster("us-central1", "with") / "prometheus"
     folder.mkdir()
     (folder / "address").write_text("127.0.0.1:9999\n")
-    assert publish(platform, paths) == {"with": "http://127.0.0.1:9999/consoles/index.html"}
+    assert publish(resolve(platform), paths) == {
+        "with": "http://127.0.0.1:9999/consoles/index.html"
+    }
     assert (folder / "consoles" / "index.html").read_text().startswith("<!doctype html>")
