@@ -20,5 +20,7 @@ try:
 except StackError as error:
     # The engine shows this as it is, without a traceback, and nothing is registered.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
-    raise pulumi.RunError("\n".join(f"{file}: {problem}" for problem in error.problems)) from None
+    raise pulumi.RunError(
+        "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
+    ) from None
 deploy(stack)

@@ -1,20 +1,21 @@
 """What a platform gives to the outside: endpoints, clusters, models, and where each may run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pulumi
 
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
-from infra.plan.capacity import checked_rungs
+from infra.plan import Plan, ServedModel
 from infra.plan.endpoint import endpoint
 from infra.region import BuiltRegion
 from infra.stack import Model, Platform
 
 
-def exports(platform: Platform, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
+def exports(plan: Plan, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
     """Return the stack's outputs by name."""
+    platform = plan.platform
     endpoints = {
         region: parts.gateway.address.apply(lambda address: endpoint(platform.gateway, address))
         for region, parts in built.items()
@@ -37,9 +38,7 @@ def exports(platform: Platform, built: Mapping[str, BuiltRegion]) -> dict[str, A
         "endpoint": next(iter(endpoints.values()), pulumi.Output.from_input("")),
         "endpoints": endpoints,
         "models": {name: described(platform, model) for name, model in platform.models.items()},
-        "placements": {
-            name: placements(platform, model) for name, model in platform.models.items()
-        },
+        "placements": {name: placements(plan.models[name]) for name in platform.models},
     }
 
 
@@ -62,14 +61,15 @@ def described(platform: Platform, model: Model) -> dict[str, Any]:
     }
 
 
-def placements(platform: Platform, model: Model) -> dict[str, list[dict[str, Any]]]:
-    """Return the rungs a model may run on by region, in the order they are tried, with prices."""
+def placements(model: Iterable[ServedModel]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rungs a model may run on by region, in the order they are tried, with prices.
+
+    Args:
+        model: The model in each of its regions.
+    """
     return {
-        region: [
-            _placed(rung, region)
-            for rung in checked_rungs(platform, model.capacity, region).values()
-        ]
-        for region in platform.regions_of(model)
+        served.region: [_placed(rung, served.region) for rung in served.rungs.values()]
+        for served in model
     }
 
 

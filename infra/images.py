@@ -8,14 +8,15 @@ from gke_inference.images.attestor import ImageAttestor, ImageAttestorArgs
 from gke_inference.images.build import ImageBuild, ImageBuildArgs
 from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
-from infra.arguments.provisioning import location
+from infra.plan import Plan
 from infra.plan.image_names import engines, replaced, replacements, repository_url
 from infra.plan.names import Names
 from infra.stack import Attestation, Images, Platform
 
 
-def build_images(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """Build what delivers images, and return what must be there before a cluster runs one."""
+    platform = plan.platform
     images = platform.images
     if images is None:
         return []
@@ -33,10 +34,10 @@ def build_images(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulum
     attestor = None
     if images.is_attested:
         attestor = ImageAttestor("images", _attestor(platform, members), opts)
-        admission = _admission(platform, images, attestor)
+        admission = _admission(plan, images, attestor)
         made.append(ImageAdmission("images-admission", admission, opts))
     if images.build is not None and builder is not None:
-        triggers = _build(platform, images, builder, attestor)
+        triggers = _build(plan, images, builder, attestor)
         behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
         ImageBuild("images-build", triggers, behind)
     return made
@@ -83,28 +84,25 @@ def _attestor(platform: Platform, signers: list[pulumi.Output[str]]) -> ImageAtt
     return args
 
 
-def _admission(platform: Platform, images: Images, attestor: ImageAttestor) -> ImageAdmissionArgs:
-    names = Names(platform)
+def _admission(plan: Plan, images: Images, attestor: ImageAttestor) -> ImageAdmissionArgs:
     return ImageAdmissionArgs(
         attestors=[attestor.attestor],
         audit_only=images.attestation is Attestation.AUDIT,
-        clusters=[
-            f"{location(platform, region)}.{names.cluster(region)}" for region in platform.regions
-        ],
-        project=platform.project,
+        clusters=[f"{each.location}.{each.cluster_name}" for each in plan.regions.values()],
+        project=plan.platform.project,
     )
 
 
 def _build(
-    platform: Platform, images: Images, builder: ImageBuilder, attestor: ImageAttestor | None
+    plan: Plan, images: Images, builder: ImageBuilder, attestor: ImageAttestor | None
 ) -> ImageBuildArgs:
     if images.build is None:
         raise ValueError("images.build must be set")
-    source = images.build.source
+    platform, source = plan.platform, images.build.source
     args = ImageBuildArgs(
         branch=source.branch,
         builder=builder.email,
-        images=sorted(name for name in engines(platform) if _is_pinned(name)),
+        images=sorted(name for name in engines(plan) if _is_pinned(name)),
         location=source.repository.split("/")[3],
         project=platform.project,
         refuse_severity=images.build.refuse_severity.value,
@@ -113,7 +111,7 @@ def _build(
         ],
         source_repository=source.repository,
     )
-    for name in sorted(engines(platform)):
+    for name in sorted(engines(plan)):
         if not _is_pinned(name):
             pulumi.log.warn(
                 f"images.build: {name} is not built, as what it starts from has no digest:"

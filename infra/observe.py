@@ -6,25 +6,25 @@ from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.budget import Budget
 from gke_inference.observability.dashboards import Dashboards
 from infra.arguments import observability as observed
+from infra.plan import Plan
 from infra.reading.load import PROJECT
-from infra.stack import Platform
 from infra.stack.receivers import SECRET_KINDS, secret_key
 
 
-def observe(platform: Platform, after: list[pulumi.Resource]) -> None:
+def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
     """Make dashboards, alerts and budget; receivers' secrets come from the configuration."""
     opts = pulumi.ResourceOptions(depends_on=after)
-    dashboards = observed.dashboards_args(platform)
+    dashboards = observed.dashboards_args(plan)
     if dashboards is not None:
         Dashboards("dashboards", dashboards, opts)
     config = pulumi.Config(PROJECT)
     secrets = {
         name: config.require_secret(secret_key(name))
-        for name, receiver in platform.monitoring.notify.items()
+        for name, receiver in plan.platform.monitoring.notify.items()
         if receiver.kind in SECRET_KINDS
     }
-    alerts = observed.alerts_args(platform, secrets)
+    alerts = observed.alerts_args(plan, secrets)
     made = None if alerts is None else Alerts("alerts", alerts, opts)
-    budget = observed.budget_args(platform, None if made is None else made.channels)
+    budget = observed.budget_args(plan.platform, None if made is None else made.channels)
     if budget is not None:
         Budget("budget", budget, opts)

@@ -21,7 +21,7 @@ from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
 from infra.arguments.provisioning import Site
 from infra.images import taken_from_repository
-from infra.plan.capacity import has_groups, regions_using
+from infra.plan import RegionPlan
 from infra.serving import serve
 from infra.stack import Platform
 
@@ -36,7 +36,7 @@ class BuiltRegion:
 
 def build_region(
     platform: Platform,
-    region: str,
+    region: RegionPlan,
     network: Network,
     image_cache: pulumi.Input[str] | None,
     after: list[pulumi.Resource],
@@ -45,15 +45,15 @@ def build_region(
 
     Args:
         platform: The stack.
-        region: Name of the region.
+        region: The region, resolved.
         network: The network, with subnets in the region.
         image_cache: Disk image for the nodes of capacity that asks for it.
         after: What must be there before, and go later.
     """
     opts = pulumi.ResourceOptions(depends_on=after)
-    subnetwork = network.subnetworks.apply(lambda names: names[region])
+    subnetwork = network.subnetworks.apply(lambda names: names[region.name])
     cluster = InferenceCluster(
-        region,
+        region.name,
         assemble.cluster_args(
             platform,
             region,
@@ -65,19 +65,19 @@ def build_region(
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network])),
     )
     buckets: dict[str, pulumi.Input[str]] = {
-        role: ModelBucket(f"{region}-{role}", args, opts).bucket_name
+        role: ModelBucket(f"{region.name}-{role}", args, opts).bucket_name
         for role, args in assemble.bucket_args(platform, region).items()
     }
     # Objects go before the pools that run them, and a cluster goes last.
     provider = kubernetes.Provider(
-        region,
-        cluster_identifier=f"{platform.project}/{region}",  # a new kubeconfig replaces nothing
+        region.name,
+        cluster_identifier=f"{platform.project}/{region.name}",  # a new kubeconfig replaces nothing
         kubeconfig=cluster.kubeconfig,
         upsert_existing_objects=True,  # a run that was killed is finished by the next one
         opts=pulumi.ResourceOptions(depends_on=[cluster]),
     )
     inside = pulumi.ResourceOptions(
-        providers=[provider], transformations=taken_from_repository(platform, region)
+        providers=[provider], transformations=taken_from_repository(platform, region.name)
     )
     site = Site(
         cluster_name=cluster.cluster_name,
@@ -87,12 +87,12 @@ def build_region(
         region=region,
     )
     adapter = assemble.adapter_args(platform)
-    if adapter is not None and platform.models_in(region):
-        MetricsAdapter(f"{region}-metrics-adapter", adapter, inside)
+    if adapter is not None and region.served:
+        MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = _build_capacity(site, cluster, inside)
-    if has_groups(platform, region):  # models come behind it, and go before it
+    if region.has_groups:  # models come behind it, and go before it
         operator = LeaderWorkerSetOperatorArgs()
-        capacity.append(LeaderWorkerSetOperator(f"{region}-groups", operator, inside))
+        capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
     return BuiltRegion(
         cluster=cluster,
         gateway=_build_serving(platform, region, buckets, subnetwork, capacity, inside),
@@ -104,18 +104,16 @@ def _build_capacity(
 ) -> list[pulumi.Resource]:
     """Build the compute classes, and first the pools they name."""
     classes: list[pulumi.Resource] = []
-    for capacity in site.platform.capacity:
-        if site.region not in regions_using(site.platform, capacity):
-            continue
+    for capacity in site.region.used_capacity:
         pools: list[pulumi.Resource] = [
             AcceleratorPool(
-                f"{site.region}-{name}", args, pulumi.ResourceOptions(depends_on=[cluster])
+                f"{site.region.name}-{name}", args, pulumi.ResourceOptions(depends_on=[cluster])
             )
             for name, args in assemble.pool_args(site, capacity).items()
         ]
         behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=pools))
         classes += [
-            ComputeClass(f"{site.region}-{name}", args, behind)
+            ComputeClass(f"{site.region.name}-{name}", args, behind)
             for name, args in assemble.class_args(site, capacity).items()
         ]
     return classes
@@ -123,25 +121,26 @@ def _build_capacity(
 
 def _build_serving(
     platform: Platform,
-    region: str,
+    region: RegionPlan,
     buckets: dict[str, pulumi.Input[str]],
     subnetwork: pulumi.Input[str],
     capacity: list[pulumi.Resource],
     inside: pulumi.ResourceOptions,
 ) -> InferenceGateway | None:
     """Build the namespace, every model in it, and the gateway; nothing where no model runs."""
-    models = platform.models_in(region)
-    if not models:
+    if not region.served:
         return None
     namespace = ServingNamespace(
-        f"{region}-namespace", assemble.namespace_args(platform, region), inside
+        f"{region.name}-namespace", assemble.namespace_args(platform, region), inside
     )
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[namespace, *capacity])
     )
-    servers = {name: serve(platform, name, region, buckets, behind) for name in models}
+    servers = {
+        served.name: serve(platform, region, served, buckets, behind) for served in region.served
+    }
     return InferenceGateway(
-        f"{region}-gateway",
+        f"{region.name}-gateway",
         assemble_models.gateway_args(platform, region, servers, subnetwork),
         pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[namespace])),
     )

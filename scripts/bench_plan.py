@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
+from gke_inference.sizing.architectures import find
 from planner.choice.plan import Question, plan
-from planner.fit.architectures import find
 
 _MODELS = ("llama-3.1-8b", "qwen3-8b", "gemma-3-12b")
 _AT_LEAST = 10_000

@@ -9,7 +9,7 @@ import typer
 from infra.cost.costing import Start, starts
 from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
 from scripts.console import console
-from scripts.options import JsonOption, StackOption, check_positive, stack_of
+from scripts.options import JsonOption, StackOption, check_positive, plan_of
 from scripts.tables import Listing, figure, print_table
 
 
@@ -66,9 +66,9 @@ def coldstart(
     if is_checked:
         _print_checked(as_json=as_json)
         return
-    platform = stack_of(stack)
-    found = starts(platform)
-    minimum = {name: model.replicas.min for name, model in platform.models.items()}
+    plan = plan_of(stack)
+    found = starts(plan)
+    minimum = {name: every[0].minimum for name, every in plan.models.items()}
     if as_json:
         facts = [
             {

@@ -1,20 +1,22 @@
 """`gke-inference cost`: what the models of a stack cost, estimated before deployment."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from typing import Annotated, Any
 
 import typer
 
+from gke_inference.catalogue.input_error import InputError
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.stack import Budget
+from planner.amount import Amount
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
 from planner.unit_cost.unit_cost import Traffic, UnitCost
 from scripts.console import CommandError, console
-from scripts.options import JsonOption, StackOption, stack_of
+from scripts.options import JsonOption, StackOption, option_of, plan_of
 from scripts.running_cost import running
 from scripts.tables import Column, Listing, figure, print_table
 from scripts.unit_costs import print_unit_costs, unit_cost_as_json
@@ -31,25 +33,20 @@ def _table(found: Bill) -> Listing:
     for line in found.lines:
         first = line.first
         one = line.served
-        each = first.price if first else None
         table.add_row(
             one.model,
             one.region,
             one.role,
             first.rung if first else "none",
             f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
-            "?" if each is None else ("≥ " * each.is_lower_bound) + f"{each.usd_per_hour:.2f}",
-            *(_amount(getattr(line, field), _sign(line, field)) for field in FIELDS),
+            f"{first.usd_per_hour:.2f}" if first else "?",
+            *(_shown(getattr(line, field)) for field in FIELDS),
         )
     return table
 
 
-def _sign(found: Bill | Line, field: str) -> str:
-    return "≥ " if found.is_lower_bound(field) else ""
-
-
-def _amount(value: float | None, sign: str) -> str:
-    return "?" if value is None else f"{sign}{value:,.2f}"
+def _shown(amount: Amount | None) -> str:
+    return "?" if amount is None else f"{amount:,.2f}"
 
 
 def _as_json(
@@ -58,14 +55,14 @@ def _as_json(
     return {
         "hours_per_month": HOURS_PER_MONTH,
         "now_usd_per_hour": now,
-        "usd_per_hour": _totals(found),
-        "usd_per_month": {field: found.total(field) * HOURS_PER_MONTH for field in FIELDS},
-        "is_lower_bound": _bounds(found),
+        "usd_per_hour": _values(_sums(found)),
+        "usd_per_month": {field: found.total(field).value * HOURS_PER_MONTH for field in FIELDS},
+        "is_lower_bound": _bounds(_sums(found)),
         **{f"by_{key}": _parts(found, key) for key in _KEYS},
         "by_model_a_unit": {
             name: None
             if each.usd is None
-            else {**asdict(each.usd), "is_lower_bound": each.is_lower_bound}
+            else {**each.usd.as_json(), "is_lower_bound": each.usd.value.at_least}
             for name, each in by_model(costs).items()
         },
         "lines": [
@@ -77,23 +74,29 @@ def _as_json(
     }
 
 
-def _totals(found: Bill) -> dict[str, float]:
+def _sums(found: Bill) -> dict[str, Amount | None]:
     return {field: found.total(field) for field in FIELDS}
 
 
-def _bounds(found: Bill | Line) -> dict[str, bool]:
-    return {field: found.is_lower_bound(field) for field in FIELDS}
+def _values(amounts: Mapping[str, Amount | None]) -> dict[str, float | None]:
+    return {field: None if each is None else each.value for field, each in amounts.items()}
+
+
+def _bounds(amounts: Mapping[str, Amount | None]) -> dict[str, bool]:
+    """Return which figures lack a price or a part of one."""
+    return {field: each is None or each.at_least for field, each in amounts.items()}
 
 
 def _parts(found: Bill, key: str) -> dict[str, dict[str, Any]]:
     return {
-        name: {**_totals(part), "is_lower_bound": _bounds(part)}
+        name: {**_values(_sums(part)), "is_lower_bound": _bounds(_sums(part))}
         for name, part in found.by(key).items()
     }
 
 
 def _line(line: Line) -> dict[str, Any]:
     one = line.served
+    amounts: dict[str, Amount | None] = {field: getattr(line, field) for field in FIELDS}
     return {
         "model": one.model,
         "region": one.region,
@@ -103,35 +106,30 @@ def _line(line: Line) -> dict[str, Any]:
             "expected": line.expected_replicas,
             "maximum": one.maximum,
         },
-        "usd_per_hour": {field: getattr(line, field) for field in FIELDS},
-        "is_lower_bound": _bounds(line),
+        "usd_per_hour": _values(amounts),
+        "is_lower_bound": _bounds(amounts),
         "options": [asdict(option) for option in line.options],
     }
 
 
 def _print_sums(found: Bill) -> None:
-    hour = [f"{field} {_sign(found, field)}${found.total(field):,.2f}" for field in FIELDS]
-    month = [
-        f"{_sign(found, field)}${found.total(field) * HOURS_PER_MONTH:,.0f}" for field in FIELDS
-    ]
+    hour = [f"{field} {found.total(field):$,.2f}" for field in FIELDS]
+    month = [f"{found.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS]
     console.print(
         f"Accelerator machines at list prices, per hour: {', '.join(hour)}; "
         f"per month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
     )
     for key in _KEYS:
-        parts = [
-            f"{name} {_sign(each, 'expected')}${each.total('expected'):,.2f}"
-            for name, each in found.by(key).items()
-        ]
+        parts = [f"{name} {each.total('expected'):$,.2f}" for name, each in found.by(key).items()]
         console.print(f"expected per hour by {key}: {', '.join(parts)}")
 
 
 def of_budget(budget: Budget, found: Bill) -> str:
     """Return the line about the share of a budget that the models of a stack use."""
     paid = (100 - budget.discount_percent) / 100
+    share = HOURS_PER_MONTH * paid / budget.monthly_usd
     shares = [
-        _sign(found, field)
-        + f"{found.total(field) * HOURS_PER_MONTH * paid / budget.monthly_usd:.0%} {word}"
+        f"{found.total(field) * share:.0%} {word}"
         for field, word in (
             ("minimum", "at minimum"),
             ("expected", "expected"),
@@ -173,14 +171,15 @@ def cost(
     as_json: JsonOption = False,
 ) -> None:
     """Show the cost of a stack's models per hour, month, million tokens and 1,000 images."""
-    platform = stack_of(stack)
+    plan = plan_of(stack)
+    platform = plan.platform
     try:
-        found = bill(served(platform), mean_share)
+        found = bill(served(plan), mean_share)
         traffic = Traffic(given, made, prefix_share, utilisation)
-    except ValueError as error:
-        raise CommandError(f"--{error}") from None
-    costs = unit_costs(platform, found, traffic)
-    at_work = running(platform) if now else None
+    except InputError as error:
+        raise CommandError(option_of(error)) from None
+    costs = unit_costs(plan, found, traffic)
+    at_work = running(plan) if now else None
     today = date.today()
     if as_json:
         budget = None if platform.budget is None else platform.budget.monthly_usd

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gke_inference.observability.dashboard_source import dashboards as made_for
 from infra.arguments.observability import scope
-from infra.stack import Platform
+from infra.plan import Plan
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
 from twin.cluster import lifecycle as clusters
@@ -15,25 +15,25 @@ from twin.host.paths import TwinPaths
 _TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 
 
-def write_grafana(platform: Platform, folder: Path) -> list[Path]:
+def write_grafana(plan: Plan, folder: Path) -> list[Path]:
     """Write one JSON file per dashboard and return the files; other files in the folder stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    stack = f"{platform.prefix}-{platform.environment}"
+    stack = f"{plan.platform.prefix}-{plan.platform.environment}"
     written: list[Path] = []
-    for page in made_for(scope(platform), window=WINDOW):
+    for page in made_for(scope(plan), window=WINDOW):
         file = folder / f"{page.name}.json"
         file.write_text(grafana_dashboard(page, stack), encoding="utf-8")
         written.append(file)
     return written
 
 
-def publish(platform: Platform, paths: TwinPaths) -> dict[str, str]:
+def publish(plan: Plan, paths: TwinPaths) -> dict[str, str]:
     """Write the dashboards' page of every cluster of the twin and return its URL by cluster.
 
     A cluster whose Prometheus never ran has none.
     """
-    pages = made_for(scope(platform), window=_TWIN_WINDOW)
-    title = f"{platform.prefix} {platform.environment}"
+    pages = made_for(scope(plan), window=_TWIN_WINDOW)
+    title = f"{plan.platform.prefix} {plan.platform.environment}"
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):
         address = address_of(folder)

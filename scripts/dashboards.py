@@ -2,7 +2,7 @@
 
 from scripts.console import console
 from scripts.dashboard_files import publish, write_grafana
-from scripts.options import StackOption, stack_of
+from scripts.options import StackOption, plan_of
 from twin.host.paths import REPOSITORY, TwinPaths
 
 
@@ -11,9 +11,9 @@ def dashboards(stack: StackOption = "local") -> None:
 
     The files are in build/STACK/dashboards.
     """
-    platform = stack_of(stack)
+    plan = plan_of(stack)
     folder = REPOSITORY / "build" / stack / "dashboards"
-    for file in write_grafana(platform, folder):
+    for file in write_grafana(plan, folder):
         console.print(f"build/{stack}/dashboards/{file.name}")
-    for cluster, url in publish(platform, TwinPaths.default()).items():
+    for cluster, url in publish(plan, TwinPaths.default()).items():
         console.print(f"{cluster}  {url}", soft_wrap=True)

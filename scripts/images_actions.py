@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from gke_inference.catalogue.versions import Build, Image, builds, images, lock
+from infra.plan import resolve
 from infra.plan.image_names import needed, replacements, repository_names, repository_url
 from infra.stack import Platform
 from infra.stack.problems import one_of
@@ -208,7 +209,7 @@ def _urls(platform: Platform) -> dict[str, str]:
 
 
 def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
-    found = needed(platform)
+    found = needed(resolve(platform))
     check_names(only, found)
     return [name for name in found if not only or name in only]
 
@@ -221,4 +222,4 @@ def check_names(only: Sequence[str], known: Sequence[str]) -> None:
     """
     for name in only:
         if name not in known:
-            raise ImagesError(f"--only: {one_of(name, known)}")
+            raise ImagesError(str(one_of("--only", name, known)))

@@ -14,6 +14,7 @@ from gke_inference.images.build_steps import (
     build_command,
     build_request,
 )
+from infra.plan import resolve
 from infra.plan.image_names import engines, repository_url
 from infra.plan.names import Names
 from infra.stack import Images, Platform
@@ -33,7 +34,7 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
         ImagesError: The stack has no repository, or does not build a given image.
     """
     images = _images(platform)
-    known = sorted(name for name in engines(platform) if name in builds())
+    known = sorted(name for name in engines(resolve(platform)) if name in builds())
     check_names(only, known)
     return [
         Target(

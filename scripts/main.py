@@ -65,7 +65,7 @@ def _run(arguments: list[str]) -> int:
     if asked not in COMMANDS and not asked.startswith("-"):
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
-        raise CommandError(f"COMMAND: {one_of(asked, COMMANDS)}")
+        raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
     gc.disable()  # what is loaded stays: a collection would find nothing and take a tenth
     app = app_for(arguments)
     gc.freeze()

@@ -8,6 +8,8 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from gke_inference.catalogue.accelerators import accelerator_names, regions_of
+from gke_inference.catalogue.input_error import InputError
+from infra.plan import Plan, resolve
 from infra.reading.load import read, stack_names
 from infra.stack import Platform
 from infra.stack.fields import EmailAddress, RegionName
@@ -42,7 +44,7 @@ def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) 
     words = list(known)
     for word in given or ():
         if word not in words:
-            raise CommandError(f"{option}: {one_of(word, words)}")
+            raise CommandError(str(one_of(option, word, words)))
     return tuple(given or ())
 
 
@@ -70,6 +72,15 @@ def stack_of(name: str, option: str = "--stack") -> Platform:
         return read(name)
     except StackError as error:
         raise CommandError(str(error)) from None
+
+
+def plan_of(name: str) -> Plan:
+    """Return a stack, read from its file and resolved.
+
+    Raises:
+        CommandError: there is no such stack, or it cannot be used: a line for each problem.
+    """
+    return resolve(stack_of(name))
 
 
 def check_positive(option: str, value: float) -> float:
@@ -115,14 +126,13 @@ def regions() -> list[str]:
     return sorted({region for name in accelerator_names() for region in regions_of(name)})
 
 
-def option_of(message: str, names: dict[str, str]) -> str:
-    """Return a message `FIELD: RULE` of library code, with the option in place of the field.
+def option_of(error: InputError, names: dict[str, str] | None = None) -> str:
+    """Return an error of pure code as a line, with the option in the field's place.
 
     Args:
-        message: Message of a `ValueError`.
-        names: Options by field, where they are not the field with dashes.
+        error: of a field, or of several, which are then no name of one.
+        names: options by field, where they are not the field with dashes.
     """
-    field, colon, rule = message.partition(":")
-    if not colon or (field not in names and not field.isidentifier()):
-        return message
-    return f"{names.get(field, '--' + field.replace('_', '-'))}:{rule}"
+    field = error.path
+    usual = f"--{field.replace('_', '-')}" if field.isidentifier() else field
+    return str(error.at((names or {}).get(field, usual)))

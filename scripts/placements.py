@@ -1,10 +1,11 @@
 """What runs where: the engine pods of the twin's clusters, their rung and what it costs an hour."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+from planner.amount import Amount, amount_of
 from planner.choice.cost import machine_price
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
@@ -31,10 +32,18 @@ class Placement:
     rung: str
     """Accelerator, shape and provisioning; empty while there is no node."""
     zone: str
-    usd_per_hour: float | None
-    """List price of the node; None where the price table has none."""
-    is_lower_bound: bool
-    """Whether the price holds the accelerators alone, because the host's is not known."""
+    usd_per_hour: Amount | None
+    """List price of the node; None where the price table has none. At least that, where it holds
+    the accelerators alone, because the host's is not known."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields as `status --json` shows them."""
+        paid = self.usd_per_hour
+        return {
+            **asdict(self),
+            "usd_per_hour": None if paid is None else paid.value,
+            "is_lower_bound": paid is not None and paid.at_least,
+        }
 
 
 def _accelerator_of(labels: dict[str, str]) -> Accelerator | None:
@@ -72,15 +81,13 @@ def _state(pod: dict[str, Any]) -> str:
 def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) -> Placement:
     labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
     chip = _accelerator_of(labels)
-    rung, cost, at_least = "", None, False
+    rung, cost = "", None
     if chip is not None:
         provisioning = _provisioning(labels)
         machine = labels["node.kubernetes.io/instance-type"]
         shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
         rung = f"{chip.name} {shape} {provisioning}"
-        found = machine_price(chip.name, cluster.region, provisioning, machine)
-        cost = found.usd_per_hour if found else None
-        at_least = found is not None and found.is_lower_bound
+        cost = amount_of(machine_price(chip.name, cluster.region, provisioning, machine))
     return Placement(
         model=pod["metadata"]["labels"].get(MODEL_LABEL, ""),
         cluster=cluster.name,
@@ -89,7 +96,6 @@ def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) 
         rung=rung,
         zone=labels.get("topology.kubernetes.io/zone", ""),
         usd_per_hour=cost,
-        is_lower_bound=at_least,
     )
 
 

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from infra.stack.problems import suggest
 from planner.choice.chart import draw
 from planner.choice.explain import explain as explained
 from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
-from planner.fit.architectures import Architecture, find, known, of_config
 from scripts.console import CommandError, console
 from scripts.options import (
     JsonOption,
@@ -186,16 +187,16 @@ def _question(
             accelerators=filters.accelerators,
             **asked,
         )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
 
 
 def _show(question: Question, how: _Shown) -> None:
     """Print the plan, then explain, plot or write it as asked."""
     try:
         answer = ranked(question)
-    except ValueError as error:
-        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     shown = list(answer.choices) if how.every else best_forms(answer.choices)
     _check_shown(question, shown, how.pick)
     if how.as_json:
@@ -218,8 +219,8 @@ def _draw(answer: Plan, file: Path) -> None:
         console.print(
             f"wrote {file} with {draw(answer, file)} choices", markup=False, soft_wrap=True
         )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
 
 
 def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:

@@ -1,7 +1,8 @@
 """`gke-inference plan` of a model that generates images."""
 
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import Architecture
 from planner.choice.image_plan import picture_choices
-from planner.fit.architectures import Architecture
 from scripts.console import CommandError
 from scripts.options import option_of
 from scripts.plan_filters import PLAN_OPTIONS, Filters, no_hardware
@@ -44,8 +45,8 @@ def print_image_plan(
             provisioning=filters.provisioning,
             accelerators=filters.accelerators,
         )
-    except ValueError as error:
-        raise CommandError(option_of(str(error), PLAN_OPTIONS)) from None
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     if not choices:
         raise CommandError(no_hardware(filters.regions, filters.provisioning))
     if as_json:

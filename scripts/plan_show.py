@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from gke_inference.catalogue.prices import Price
+from gke_inference.sizing.architectures import Architecture
+from planner.amount import Amount
 from planner.choice.alternatives import elsewhere
 from planner.choice.coldstart import spare_replicas
 from planner.choice.image_plan import PictureChoice
 from planner.choice.plan import Choice, Estimate, Plan, ladder
-from planner.fit.architectures import Architecture
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 
@@ -27,7 +28,7 @@ def _table(shown: list[Choice]) -> Listing:
     )  # fmt: skip
     for number, one in enumerate(shown, 1):
         form, hour, million = one.candidate.form, one.usd_per_hour, one.usd_per_million
-        bound = "≥ " if one.price is not None and one.price.is_lower_bound else ""
+        lacks_part = one.price is not None and one.price.is_lower_bound
         table.add_row(
             str(number),
             f"{form.label} {form.parallelism}" + ("" if one.keeps_promise else " (too slow)"),
@@ -40,7 +41,7 @@ def _table(shown: list[Choice]) -> Listing:
             f"{one.tpot_p95_ms.low:.0f}-{one.tpot_p95_ms.high:.0f} ms",
             f"{one.tokens_per_second.low:,.0f}-{one.tokens_per_second.high:,.0f}",
             f"{one.utilisation:.0%}",
-            bound + _money(hour.value if hour else None),
+            "?" if hour is None else f"{Amount(hour.value, lacks_part):,.2f}",
             f"{million.low:.2f}-{million.high:.2f}" if million else "?",
             f"{one.start.seconds:.0f} s",
         )

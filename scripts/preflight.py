@@ -11,7 +11,7 @@ from rich.text import Text
 from scripts.console import console, step
 from scripts.exit_codes import ExitCode
 from scripts.kernel_programs import run_kernels
-from scripts.options import JsonOption, StackOption, stack_of
+from scripts.options import JsonOption, StackOption, plan_of
 from scripts.preflight_checks import Check, Line, lines
 from scripts.tables import Listing, print_table, prose
 from twin.host.paths import REPOSITORY
@@ -29,7 +29,7 @@ def preflight(
 
     Exits 1 if one does not.
     """
-    found = list(lines(stack_of(stack)))
+    found = list(lines(plan_of(stack)))
     if as_json:
         checked = compiled(found)
         print(json.dumps([_plain(one) for one in checked], indent=1))

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import Architecture, find_model
+from gke_inference.sizing.image_memory import check_copies_fit, copy_gib
+from gke_inference.sizing.memory import Room, room, split, weights_gib
 from infra.cost.fitting import loaded_model
-from infra.plan.capacity import checked_rungs
-from infra.stack import Engine, Model, Platform
-from planner.fit.architectures import Architecture, find_model
-from planner.fit.image_memory import check_copies_fit, copy_gib
-from planner.fit.memory import Room, room, split, weights_gib
+from infra.plan import Plan
+from infra.stack import Engine, Model
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
@@ -44,15 +44,15 @@ class Line:
     """What the compiler is asked for `kernel`; None: nothing."""
 
 
-def lines(platform: Platform) -> Iterator[Line]:
+def lines(plan: Plan) -> Iterator[Line]:
     """Yield each model on each of its rungs, one rung of a capacity once, in the stack's order."""
-    for name, model in platform.models.items():
+    for name, every in plan.models.items():
         seen: set[int] = set()
-        for region in platform.regions_of(model):
-            for at, rung in checked_rungs(platform, model.capacity, region).items():
-                if at not in seen:
+        for served in every:
+            for at, rung in served.rungs.items():
+                if at not in seen and served.version is None:
                     seen.add(at)
-                    yield line(name, model, rung)
+                    yield line(name, served.settings, rung)
 
 
 def line(name: str, model: Model, rung: Rung) -> Line:

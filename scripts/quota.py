@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from infra.plan import Plan
 from infra.quota.check import Limit, Standing, State, request, standings
 from infra.quota.needs import Need, needs
-from infra.stack import Platform
 from scripts.console import CommandError, console
 from scripts.exit_codes import ExitCode
 from scripts.google_cloud import CloudError
-from scripts.options import JsonOption, StackOption, check_email, stack_of
+from scripts.options import JsonOption, StackOption, check_email, plan_of
 from scripts.quota_limits import CloudLimits, twin_limits
 from scripts.tables import Column, Listing, figure, print_table, prose
 
@@ -47,17 +47,17 @@ def has_credentials() -> bool:
     return (home / _WELL_KNOWN).is_file()
 
 
-def _cloud_standings(platform: Platform, beside_others: bool) -> tuple[list[Standing], list[str]]:
+def _cloud_standings(plan: Plan, beside_others: bool) -> tuple[list[Standing], list[str]]:
     # Google's clients take a second to load, and limits of the twin do not need them.
     from scripts import google_clients  # noqa: PLC0415
 
     try:
         with google_clients.plain_errors():
-            cloud = google_clients.connect(platform.project)
-            limits = CloudLimits(cloud, list(platform.regions))
+            cloud = google_clients.connect(plan.platform.project)
+            limits = CloudLimits(cloud, list(plan.regions))
     except CloudError as error:
-        raise CommandError(f"{platform.project}: {error}") from None
-    return standings(needs(platform), limits, beside_others=beside_others), limits.notes
+        raise CommandError(f"{plan.platform.project}: {error}") from None
+    return standings(needs(plan), limits, beside_others=beside_others), limits.notes
 
 
 def notes_on(found: list[Standing]) -> list[str]:
@@ -184,26 +184,27 @@ def quota(
             "--scenario: must be omitted with --against cloud: scenarios are the twin's"
         )
     check_email("--email", email)
-    platform = stack_of(stack)
+    plan = plan_of(stack)
+    project = plan.platform.project
     if against is None:
         against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN
     if against is Against.CLOUD:
-        found, notes = _cloud_standings(platform, beside_others)
+        found, notes = _cloud_standings(plan, beside_others)
     else:
         limits = twin_limits(scenario)
-        found, notes = standings(needs(platform), limits, beside_others=beside_others), limits.notes
+        found, notes = standings(needs(plan), limits, beside_others=beside_others), limits.notes
     notes = [*notes, *notes_on(found)]
     if json_output:
         body = {
-            "project": platform.project,
+            "project": project,
             "against": against.value,
             "is_short": any(each.short_by for each in found),
-            "needs": as_json(found, platform.project, email),
+            "needs": as_json(found, project, email),
             "notes": notes,
         }
         print(json.dumps(body, indent=1))
     else:
-        _print(found, platform.project, against, notes, explain, email)
+        _print(found, project, against, notes, explain, email)
     if any(each.short_by for each in found):
         raise typer.Exit(ExitCode.CHECK_FAILED)
 

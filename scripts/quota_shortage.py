@@ -3,7 +3,7 @@
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from scripts.console import CheckFailedError
-from scripts.options import stack_of
+from scripts.options import plan_of
 from scripts.quota_limits import twin_limits
 
 
@@ -14,7 +14,7 @@ def refuse_shortage(stack: str, scenario: str = "") -> None:
         CheckFailedError: A quota is insufficient; the message names each, and the ways to continue.
     """
     short = [
-        each for each in standings(needs(stack_of(stack)), twin_limits(scenario)) if each.short_by
+        each for each in standings(needs(plan_of(stack)), twin_limits(scenario)) if each.short_by
     ]
     if not short:
         return

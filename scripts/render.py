@@ -13,7 +13,7 @@ from scripts.console import CommandError, console
 from scripts.dashboard_files import write_grafana
 from scripts.engine import Engine, OfficialOption, official_to_preview
 from scripts.exit_codes import ExitCode
-from scripts.options import StackOption, stack_of
+from scripts.options import StackOption, plan_of
 from scripts.preview_states import cluster_names, preview_states, without_unknowns
 from scripts.quota_limits import twin_limits
 from scripts.report.page import page
@@ -83,7 +83,7 @@ def render(
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
-    platform = stack_of(stack)
+    plan = plan_of(stack)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
@@ -92,14 +92,14 @@ def render(
     objects, resources = write(preview_states(engine, stack), folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
-    pages = write_grafana(platform, folder / "dashboards")
+    pages = write_grafana(plan, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     report = page(
-        platform,
+        plan,
         stack,
         folder,
         day=date.today(),
-        now=running(platform),
+        now=running(plan),
         limit_of=twin_limits(),
     )
     file = write_report(report, folder)

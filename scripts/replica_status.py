@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from planner.amount import UNKNOWN, Amount, total
 from scripts.console import CommandError, console
 from scripts.placements import Placement, placements
 from scripts.tables import Column, Listing, figure, print_table
@@ -15,20 +16,16 @@ from twin.wire.kube import KubeError
 class Total:
     """What replicas cost together."""
 
-    usd_per_hour: float
+    usd_per_hour: Amount
     unpriced: int
     """Replicas on a node whose price is not known."""
-    is_lower_bound: bool
 
     @classmethod
     def of(cls, replicas: list[Placement]) -> "Total":
         """Return the total of some replicas."""
-        unpriced = sum(1 for one in replicas if one.rung and one.usd_per_hour is None)
-        return cls(
-            sum(one.usd_per_hour or 0.0 for one in replicas),
-            unpriced,
-            bool(unpriced) or any(one.is_lower_bound for one in replicas),
-        )
+        on_nodes = [one for one in replicas if one.rung]
+        unpriced = sum(1 for one in on_nodes if one.usd_per_hour is None)
+        return cls(total(one.usd_per_hour or UNKNOWN for one in on_nodes), unpriced)
 
 
 def find_replicas(paths: TwinPaths) -> list[Placement]:
@@ -50,21 +47,18 @@ def replica_table(replicas: list[Placement]) -> Listing:
         Column("ZONE", spare=2), figure("$/H"),
     )  # fmt: skip
     for one in replicas:
-        sign = "≥ " if one.is_lower_bound else ""
-        cost = "" if one.usd_per_hour is None else f"{sign}{one.usd_per_hour:.2f}"
-        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost or "?")
+        cost = "?" if one.usd_per_hour is None else f"{one.usd_per_hour:.2f}"
+        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost)
     return table
 
 
 def print_replicas(replicas: list[Placement]) -> None:
     """Print replicas with their rung and price, and what they cost together."""
     print_table(replica_table(replicas))
-    total = Total.of(replicas)
-    note = f"; {total.unpriced} without a price" if total.unpriced else ""
-    sign = "at least " if total.is_lower_bound else ""
-    console.print(
-        f"Accelerator nodes at list price: {sign}${total.usd_per_hour:.2f} an hour{note}\n"
-    )
+    paid = Total.of(replicas)
+    note = f"; {paid.unpriced} without a price" if paid.unpriced else ""
+    shown = paid.usd_per_hour.text("$.2f", "at least ")
+    console.print(f"Accelerator nodes at list price: {shown} per hour{note}\n")
 
 
 def metrics_of(paths: TwinPaths) -> dict[str, str]:

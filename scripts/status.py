@@ -1,7 +1,6 @@
 """`gke-inference status`: what runs where, on which rung, at what price."""
 
 import json
-from dataclasses import asdict
 
 from scripts.console import CommandError, console
 from scripts.engine import Engine, check_stack
@@ -20,10 +19,13 @@ from twin.host.paths import TwinPaths
 
 def as_json(stack: str, replicas: list[Placement], endpoint: str, metrics: dict[str, str]) -> str:
     """Return what `status` shows, as JSON."""
+    paid = Total.of(replicas)
     body = {
         "stack": stack,
-        "replicas": [asdict(one) for one in replicas],
-        **asdict(Total.of(replicas)),
+        "replicas": [one.as_json() for one in replicas],
+        "usd_per_hour": paid.usd_per_hour.value,
+        "unpriced": paid.unpriced,
+        "is_lower_bound": paid.usd_per_hour.at_least,
         "gateway": endpoint,
         "metrics": metrics,
     }

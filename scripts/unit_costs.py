@@ -5,18 +5,20 @@ from dataclasses import asdict
 from typing import Any
 
 from infra.cost.unit_costs import by_model
+from planner.amount import AmountRange
 from planner.choice.plan import Estimate
-from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost, amount
+from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost
 from scripts.console import console
 from scripts.tables import Column, Listing, figure, print_table
 
 
 def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
     """Return a line's unit cost; where `usd` is null, `basis` gives the reason."""
+    price = one.usd_per_replica_hour
     return {
         "unit": one.speed.unit,
-        "usd": _plain(one.usd),
-        "is_lower_bound": one.is_lower_bound,
+        "usd": None if one.usd is None else one.usd.as_json(),
+        "is_lower_bound": price is None or price.at_least,
         "rung": one.rung,
         "per_second_of_a_replica": _plain(one.speed.per_second),
         "keeps_promise": one.speed.keeps_promise,
@@ -39,18 +41,17 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
     for one in costs:
         if one.usd is None or one.speed.per_second is None:
             continue
-        sign = "≥ " if one.is_lower_bound else ""
         slow = "" if one.speed.keeps_promise else " (too slow)"
         table.add_row(
             one.model, one.region, one.role, one.rung + slow, one.speed.unit,
-            f"{sign}{amount(one.usd.value)}", f"{amount(one.usd.low)}-{amount(one.usd.high)}",
+            f"{one.usd.value:unit}", "-".join(_ends(one.usd)),
             _rate(one.speed.per_second.value),
         )  # fmt: skip
     if table.row_count:
         console.print()
         print_table(table)
         said = [
-            f"{name} {'≥ ' * each.is_lower_bound}${amount(each.usd.low)}-{amount(each.usd.high)}"
+            f"{name} {each.usd.low:$unit}-{_ends(each.usd)[1]}"
             for name, each in by_model(costs).items()
             if each.usd is not None
         ]
@@ -59,6 +60,11 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
     missing = dict.fromkeys((one.model, one.speed.basis) for one in costs if one.usd is None)
     for model, reason in missing:
         console.print(f"[dim]no unit cost: {model}: {reason}[/dim]")
+
+
+def _ends(usd: AmountRange) -> tuple[str, str]:
+    """Return the ends of an interval, whose middle shows whether it is known from below."""
+    return usd.low.text("unit", ""), usd.high.text("unit", "")
 
 
 def _rate(value: float) -> str:

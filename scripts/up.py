@@ -12,7 +12,7 @@ from scripts.data_loss import guard
 from scripts.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.first_answer import check_installed, first_answer
 from scripts.model_client import models, preload
-from scripts.options import StackOption, check_one, check_positive, stack_of
+from scripts.options import StackOption, check_one, check_positive, plan_of, stack_of
 from scripts.placements import settled
 from scripts.quota_shortage import refuse_shortage
 from scripts.real_replica import keep_real
@@ -101,7 +101,7 @@ def up(
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
-    ensure_tools(*purposes_of(stack_of(stack)))
+    ensure_tools(*purposes_of(plan_of(stack)))
     prepare_beside(needed_by("monitoring"))
     engine = _prepared(Engine(paths, speed, plugins), stack)
     if planned is not None:
@@ -137,7 +137,7 @@ def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> N
     endpoint: str = outputs["endpoint"]
     print_replicas(find_replicas(paths))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
-    for url in publish(stack_of(stack), paths).values():
+    for url in publish(plan_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(models(endpoint))}")
     print_prometheus(paths)

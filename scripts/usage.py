@@ -39,7 +39,7 @@ def usage_line(error: TyperException) -> str:
         return f"{option}: {'takes no value' if takes_none else 'must have a value, got none'}"
     if context and error.message.startswith(_UNKNOWN_COMMAND):
         word = error.message.removeprefix(_UNKNOWN_COMMAND).split("'")[1]
-        return f"COMMAND: {one_of(word, list(context.command.commands))}"
+        return str(one_of("COMMAND", word, list(context.command.commands)))
     if context and error.message.startswith(_MISSING_COMMAND):
         return f"COMMAND: is required (one of {', '.join(context.command.commands)})"
     return f"{command}: {_plain(error.message)}"
@@ -72,7 +72,7 @@ def _broken(details: ErrorDetails, param: Any) -> str:
     kind, value = details["type"], details["input"]
     known = _choices(param)
     if known:
-        return one_of(str(value), known)
+        return one_of("", str(value), known).message
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
         return f"must be {words} {details.get('ctx', {})[name]:g}, got {value}"

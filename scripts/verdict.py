@@ -26,6 +26,7 @@ from scripts.verdicts.checkouts import (
     touches,
 )
 from scripts.verdicts.markdown import comment
+from scripts.verdicts.money import money_as_json
 from scripts.verdicts.pictures import svg
 from scripts.verdicts.runs import runner
 from scripts.verdicts.terminal import lines
@@ -103,7 +104,13 @@ def as_json(verdict: Verdict) -> str:
 
 def _stack(one: StackVerdict) -> dict[str, Any]:
     counts = {kind.value: count for kind, count in one.counts.items()}
-    return {**asdict(one), "counts": counts, "blocks": one.blocks, "note": one.note}
+    return {
+        **asdict(one),
+        "money": money_as_json(one.money),
+        "counts": counts,
+        "blocks": one.blocks,
+        "note": one.note,
+    }
 
 
 def _write_comment(found: Verdict, file: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from gke_inference.catalogue.rungs import checked_input
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from infra.arguments import models as assemble_models
+from infra.plan import resolve
 from infra.reading.load import STACKS, read
 
 
@@ -14,8 +15,9 @@ def plans_of_stacks() -> Iterator[tuple[str, ModelPlan]]:
     for file in sorted(STACKS.glob("Pulumi.*.yaml")):
         stack = file.name.split(".")[1]
         platform = read(stack)
-        for name, model in platform.models.items():
-            for region in platform.regions_of(model):
-                args: Any = assemble_models.server_args(platform, name, region)
-                rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
-                yield f"{stack} {region} {name}", model_plan(args, rungs)
+        for region in resolve(platform).regions.values():
+            for served in region.served:
+                if served.version is None:
+                    args: Any = assemble_models.server_args(platform, served)
+                    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+                    yield f"{stack} {region.name} {served.name}", model_plan(args, rungs)

@@ -1,1 +1,1 @@
-"""What runs on the platform: model servers as components over Kubernetes objects."""
+"""What runs inside containers: the launcher, the image server, its kernels."""

@@ -12,12 +12,18 @@ if TYPE_CHECKING:
     from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
-    from .catalogue.rungs import Rung, RungArgs, RungError, check_rung
+    from .catalogue.input_error import InputError
+    from .catalogue.rungs import Rung, RungArgs, check_rung
     from .cluster.cluster import InferenceCluster, InferenceClusterArgs
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
-    from .gateway.inference_gateway import InferenceGateway, InferenceGatewayArgs, RoutedModelArgs
+    from .gateway.inference_gateway import (
+        InferenceGateway,
+        InferenceGatewayArgs,
+        RoutedCanaryArgs,
+        RoutedModelArgs,
+    )
     from .images.admission import ImageAdmission, ImageAdmissionArgs
     from .images.attestor import ImageAttestor, ImageAttestorArgs
     from .images.build import ImageBuild, ImageBuildArgs
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
     from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
+    from .serving.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
+    from .serving.model_server import ModelServer
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
@@ -67,8 +75,10 @@ __all__ = [
     "InferenceClusterArgs",
     "InferenceGateway",
     "InferenceGatewayArgs",
+    "InputError",
     "LeaderWorkerSetOperator",
     "LeaderWorkerSetOperatorArgs",
+    "LiveAdaptersArgs",
     "MaintenanceArgs",
     "MetricsAdapter",
     "MetricsAdapterArgs",
@@ -76,6 +86,8 @@ __all__ = [
     "ModelBucketArgs",
     "ModelDisk",
     "ModelDiskArgs",
+    "ModelServer",
+    "ModelServerArgs",
     "Monitoring",
     "MonitoringArgs",
     "Network",
@@ -85,12 +97,13 @@ __all__ = [
     "ObservedModelArgs",
     "ReceiverArgs",
     "RegionRangesArgs",
+    "RoutedCanaryArgs",
     "RoutedModelArgs",
     "Rung",
     "RungArgs",
-    "RungError",
     "ServingNamespace",
     "ServingNamespaceArgs",
+    "SpeculativeArgs",
     "SystemPoolArgs",
     "WorkloadIdentity",
     "WorkloadIdentityArgs",
@@ -128,8 +141,10 @@ _HOMES = {
     "InferenceClusterArgs": "cluster.cluster",
     "InferenceGateway": "gateway.inference_gateway",
     "InferenceGatewayArgs": "gateway.inference_gateway",
+    "InputError": "catalogue.input_error",
     "LeaderWorkerSetOperator": "operators.group_operator",
     "LeaderWorkerSetOperatorArgs": "operators.group_operator",
+    "LiveAdaptersArgs": "serving.intent",
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
     "MetricsAdapterArgs": "operators.metrics_adapter",
@@ -137,6 +152,8 @@ _HOMES = {
     "ModelBucketArgs": "storage.model_bucket",
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
+    "ModelServer": "serving.model_server",
+    "ModelServerArgs": "serving.intent",
     "Monitoring": "observability.monitoring",
     "MonitoringArgs": "observability.monitoring",
     "Network": "cluster.network",
@@ -146,12 +163,13 @@ _HOMES = {
     "ObservedModelArgs": "observability.dashboards",
     "ReceiverArgs": "observability.alerts",
     "RegionRangesArgs": "cluster.network",
+    "RoutedCanaryArgs": "gateway.inference_gateway",
     "RoutedModelArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
     "RungArgs": "catalogue.rungs",
-    "RungError": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
+    "SpeculativeArgs": "serving.intent",
     "SystemPoolArgs": "cluster.settings",
     "WorkloadIdentity": "cluster.workload_identity",
     "WorkloadIdentityArgs": "cluster.workload_identity",

@@ -22,6 +22,7 @@ from .observability.monitoring import Monitoring
 from .operators.group_operator import LeaderWorkerSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .serving.autoscaling import Autoscaling
+from .serving.model_server import ModelServer
 from .storage.fuse_volume import FuseVolume
 from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
@@ -47,6 +48,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     MetricsAdapter,
     ModelBucket,
     ModelDisk,
+    ModelServer,
     Monitoring,
     Network,
     NodeImageCache,

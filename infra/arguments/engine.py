@@ -1,47 +1,66 @@
-"""The translator of engines: how a stack's model is computed, as arguments of its servers."""
+"""The translator of engines: what a stack's model means to serve, in the words of `ModelServer`."""
 
-from gke_inference.serving.model_server import ModelServerArgs, SpeculativeArgs
-from infra.plan.names import Names
-from infra.stack import EngineSettings, Model, Pictures, Platform, Task
+from collections.abc import Callable
+from typing import Any
 
-
-def set_engine(
-    args: ModelServerArgs, platform: Platform, settings: EngineSettings, region: str
-) -> None:
-    """Set what a model's engine is told beside what it serves; the rest is the engine's own."""
-    if settings.block_size is not None:
-        args["block_size"] = settings.block_size
-    if settings.kv_cache_dtype is not None:
-        args["kv_cache_dtype"] = settings.kv_cache_dtype.value
-    if settings.max_batch is not None:
-        args["max_batch"] = settings.max_batch
-    if not settings.prefix_caching:
-        args["prefix_caching"] = False
-    if settings.quantization is not None:
-        args["quantization"] = settings.quantization.value
-    if settings.tensor_parallel is not None:
-        args["tensor_parallel"] = settings.tensor_parallel
-    guess = settings.speculative
-    if guess is not None:
-        args["speculative"] = SpeculativeArgs(method=guess.method.value, tokens=guess.tokens)
-        if guess.weights is not None:
-            args["speculative"]["weights"] = weights_uri(platform, guess.weights, region)
+from infra.plan.names import object_name
+from infra.stack import EngineSettings, Model, Pictures, Task
 
 
-def set_pictures(args: ModelServerArgs, model: Model) -> None:
-    """Set what a model that draws offers its clients; nothing of another model."""
+def intent_words(
+    name: str, model: Model, *, weights: Callable[[str], str], served_name: str | None = None
+) -> dict[str, Any]:
+    """Return what a model means to serve: the same in each region, except where files are.
+
+    Args:
+        name: Of the model in the stack.
+        model: The model.
+        weights: Returns where a path of weights is read from.
+        served_name: The name that clients ask for. Default: the model's.
+    """
+    uri = weights(model.weights)
+    words = {
+        "adapters": {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters},
+        "context_tokens": model.context,
+        "engine": model.engine.value,
+        "longest_request_seconds": model.timeout_seconds,
+        "model": object_name(name),
+        "parameters_billion": model.size.parameters_billion,
+        "served_name": served_name or name,
+        "task": model.task.value,
+        "weight_bits": model.size.bits,
+        "weights": uri,
+        **_settings(model.settings, weights),
+        **_pictures(model),
+    }
+    if model.live_adapters is not None:
+        words["live_adapters"] = {
+            "max_rank": model.live_adapters.max_rank,
+            "slots": model.live_adapters.slots,
+            "source": f"{uri}/{model.live_adapters.folder}",
+        }
+    if model.spanning is not None:
+        words["spanning"] = model.spanning.value
+    if model.disaggregated is not None:
+        words["role"] = "decode"
+    return words
+
+
+def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[str, Any]:
+    """Return the settings that are set: they have one name in a stack and in `ModelServer`."""
+    words = settings.model_dump(mode="json", exclude_defaults=True)
+    guess: dict[str, Any] = words.get("speculative") or {}
+    if guess.get("weights") is not None:
+        guess["weights"] = weights(guess["weights"])
+    return words
+
+
+def _pictures(model: Model) -> dict[str, Any]:
+    """Return what a model that makes images offers its clients; nothing of another model."""
     if model.task is not Task.IMAGE:
-        return
+        return {}
     pictures = Pictures() if model.pictures is None else model.pictures
-    args["image_queue"] = pictures.queue
-    args["image_sizes"] = list(pictures.sizes)
+    words: dict[str, Any] = {"image_queue": pictures.queue, "image_sizes": list(pictures.sizes)}
     if pictures.steps is not None:
-        args["image_steps"] = pictures.steps
-
-
-def weights_uri(platform: Platform, path: str, region: str) -> str:
-    """Return `gs://BUCKET/PATH` of weights as a region reads them."""
-    path = path.rstrip("/")
-    if path.startswith("gs://"):
-        return path
-    return f"gs://{Names(platform).bucket('models', region)}/{path}"
+        words["image_steps"] = pictures.steps
+    return words

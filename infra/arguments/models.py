@@ -16,151 +16,110 @@ from gke_inference.gateway.inference_gateway import (
 from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.serving.autoscaling import AutoscalingArgs
 from gke_inference.serving.disaggregation import ROLE_LABEL
-from gke_inference.serving.model_server import LiveAdaptersArgs, ModelServer, ModelServerArgs
+from gke_inference.serving.intent import ModelServerArgs
+from gke_inference.serving.model_server import ModelServer
 from gke_inference.storage.model_disk import ModelDiskArgs
-from infra.arguments.engine import set_engine, set_pictures, weights_uri
-from infra.arguments.provisioning import location, rungs
-from infra.plan.canary import VersionedModel, served_name, version_name
-from infra.plan.capacity import class_names, form_in, prefill_capacity, standby, uses_tpu
-from infra.plan.names import NAMESPACE, Names, object_name
+from infra.arguments.engine import intent_words
+from infra.arguments.provisioning import rungs
+from infra.plan import RegionPlan, ServedModel
+from infra.plan.names import NAMESPACE, Names, claim_name
 from infra.stack import Form, Platform
 
 
 def identity_args(
-    platform: Platform, name: str, region: str, buckets: Mapping[str, pulumi.Input[str]]
+    platform: Platform, served: ServedModel, buckets: Mapping[str, pulumi.Input[str]]
 ) -> WorkloadIdentityArgs:
     """Return the arguments of a model's identity in a region.
 
     A principal is the same in every cluster of a project, so a bucket that all regions share is
     granted by the model's first region only.
     """
-    model = platform.models[name]
+    weights = served.settings.weights
     access: dict[str, BucketAccessArgs] = {}
-    if not model.weights.startswith("gs://"):
+    if not weights.startswith("gs://"):
         access["models"] = {"access": "read", "bucket": buckets["models"]}
-    elif region == next(iter(platform.regions_of(model))):
-        access["weights"] = {"access": "read", "bucket": model.weights.split("/")[2]}
-    if uses_tpu(platform, model, region):
+    elif served.is_first:
+        access["weights"] = {"access": "read", "bucket": weights.split("/")[2]}
+    if served.capacity.has_tpu:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
         bucket_roles=access,
         namespace=NAMESPACE,
         project=platform.project,
         project_number=str(platform.project_number),
-        service_account_name=object_name(name),
+        service_account_name=served.object_name,
     )
 
 
-def disk_args(platform: Platform, name: str, region: str) -> ModelDiskArgs | None:
+def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
     """Return the arguments of a model's disks in a region, where it has them."""
-    disk = platform.models[name].disk
+    disk = served.settings.disk
     if disk is None:
         return None
     return ModelDiskArgs(
-        claim_name=claim_name(name),
-        disk_name=Names(platform).disk(name, region),
+        claim_name=claim_name(served.name),
+        disk_name=Names(platform).disk(served.name, served.region),
         labels={"env": platform.environment},
         namespace=NAMESPACE,
         project=platform.project,
         size_gib=disk.size_gib,
         snapshot=disk.snapshot,
         throughput_mib_per_s=disk.throughput_mib_per_second,
-        zones=[zone for zone in disk.zones if zone in platform.regions[region].zones],
+        zones=list(served.disk_zones or ()),
     )
 
 
-def claim_name(model: str) -> str:
-    """Return the claim of a model's disks."""
-    return f"{object_name(model)}-weights"
-
-
-def server_args(platform: Platform, name: str, region: str) -> ModelServerArgs:
-    """Return the arguments of a model's servers in one region."""
-    model = platform.models[name]
-    classes = class_names(platform, model.capacity, region)
-    form = form_in(platform, model, region)
-    uri = weights_uri(platform, model.weights, region)
+def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
+    """Return the arguments of the servers of a model, or of one role of it, in one region."""
+    model = served.settings
+    words = intent_words(
+        served.name,
+        model,
+        weights=lambda path: Names(platform).weights(path, served.region),
+        served_name=served.served_name,
+    )
     args = ModelServerArgs(
-        compute_classes=classes,
-        context_tokens=model.context,
-        engine=model.engine.value,
-        form=form.value,
-        longest_request_seconds=model.timeout_seconds,
-        model=object_name(name),
+        **words,
+        compute_classes=dict(served.capacity.classes),
+        form=served.form.value,
         namespace=NAMESPACE,
-        parameters_billion=model.size.parameters_billion,
-        replicas=model.replicas.min,
-        rungs=rungs(platform, model.capacity, region),
-        served_name=served_name(name, model),
-        service_account=object_name(name),
-        task=model.task.value,
-        weight_bits=model.size.bits,
-        weights=uri,
+        replicas=served.minimum,
+        rungs=rungs(served.capacity),
+        service_account=served.object_name,
     )
-    set_pictures(args, model)
-    set_engine(args, platform, model.settings, region)
-    if model.adapters:
-        args["adapters"] = {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters}
-    if model.live_adapters is not None:
-        args["live_adapters"] = LiveAdaptersArgs(
-            max_rank=model.live_adapters.max_rank,
-            slots=model.live_adapters.slots,
-            source=f"{uri}/{model.live_adapters.folder}",
-        )
-    if uses_tpu(platform, model, region):
-        args["cache_bucket"] = Names(platform).bucket("caches", region)
-    if model.spanning is not None:
-        args["spanning"] = model.spanning.value
-    if form is Form.PAIRED:
-        args["standby_replicas"] = standby(model)
+    if served.capacity.has_tpu:
+        args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    if served.form is Form.PAIRED:
+        args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:
         args["trace_percent"] = platform.monitoring.traces.sample_percent
     if model.disk is not None:
-        args["weights_claim"] = claim_name(name)
+        args["weights_claim"] = claim_name(served.name)
     if model.disaggregated is not None:
-        args["role"] = "decode"
-    return args
-
-
-def prefill_args(platform: Platform, name: str, region: str) -> ModelServerArgs | None:
-    """Return the arguments of the servers that compute a model's prompts, where it has them."""
-    model = platform.models[name]
-    capacity = prefill_capacity(model)
-    if model.disaggregated is None or capacity is None:
-        return None
-    args = server_args(platform, name, region)
-    args["compute_classes"] = class_names(platform, capacity, region)
-    args["replicas"] = model.disaggregated.prefill.replicas.min
-    args["role"] = "prefill"
-    args["rungs"] = rungs(platform, capacity, region)
+        args["role"] = served.role
     return args
 
 
 def scaling_args(
-    platform: Platform,
-    name: str,
-    region: str,
-    deployments: dict[str, str],
-    target_kinds: Mapping[str, str] | None = None,
+    region: RegionPlan, served: ServedModel, target_kinds: Mapping[str, str] | None = None
 ) -> dict[str, AutoscalingArgs]:
     """Return the arguments of a model's autoscalers, by the name of what each one scales.
 
     `target_kinds` says, by kind of hardware, what is no Deployment.
     """
-    model = platform.models[name]
-    is_pair = len(deployments) > 1
+    model = served.settings
     made: dict[str, AutoscalingArgs] = {}
-    for kind, deployment in deployments.items():
-        fills = is_pair and kind == "gpu"
+    for kind, deployment in served.deployments.items():
+        fills = served.form is Form.PAIRED and kind == "gpu"
         made[deployment] = AutoscalingArgs(
-            cluster_location=location(platform, region),
-            cluster_name=Names(platform).cluster(region),
+            cluster_location=region.location,
+            cluster_name=region.cluster_name,
             engine=model.engine.value,
             fills_unplaced=fills,
             kv_cache_percent=model.autoscaling.kv_cache_percent,
-            max_replicas=model.replicas.max,
-            min_replicas=standby(model) if fills else model.replicas.min,
-            model=object_name(name),
+            max_replicas=served.maximum,
+            min_replicas=served.standby if fills else served.minimum,
+            model=served.object_name,
             namespace=NAMESPACE,
             queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
@@ -175,41 +134,36 @@ def scaling_args(
     return made
 
 
-def prefill_scaling_args(
-    platform: Platform, name: str, deployments: dict[str, str]
-) -> dict[str, AutoscalingArgs]:
+def prefill_scaling_args(served: ServedModel) -> dict[str, AutoscalingArgs]:
     """Return the arguments of the autoscalers of prefill replicas: prompts wait in their queue."""
-    model = platform.models[name]
-    if model.disaggregated is None:
-        return {}
-    replicas = model.disaggregated.prefill.replicas
+    model = served.settings
     return {
         deployment: AutoscalingArgs(
             engine=model.engine.value,
-            max_replicas=replicas.max,
-            min_replicas=replicas.min,
-            model=object_name(name),
+            max_replicas=served.maximum,
+            min_replicas=served.minimum,
+            model=served.object_name,
             namespace=NAMESPACE,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
             target_name=deployment,
         )
-        for deployment in deployments.values()
+        for deployment in served.deployments.values()
     }
 
 
 def monitoring_args(
-    platform: Platform, name: str, server: ModelServer, *others: ModelServer
+    platform: Platform, served: ServedModel, server: ModelServer, *others: ModelServer
 ) -> MonitoringArgs:
     """Return the arguments of a model's scraping and series, over all its servers."""
     args = MonitoringArgs(
         deployments=[
             deployment for each in (server, *others) for deployment in each.deployments.values()
         ],
-        engine=platform.models[name].engine.value,
+        engine=served.settings.engine.value,
         interval_seconds=platform.monitoring.scrape_seconds,
-        model=object_name(name),
+        model=served.object_name,
         namespace=NAMESPACE,
         selector=server.labels,
         target_port=server.port,
@@ -218,7 +172,7 @@ def monitoring_args(
     groups = [of for kind, of in server.deployments.items() if kinds[kind] == "LeaderWorkerSet"]
     if groups:
         args["groups"] = groups
-    if platform.models[name].disaggregated is not None:
+    if served.settings.disaggregated is not None:
         args["role_label"] = ROLE_LABEL
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
@@ -227,24 +181,25 @@ def monitoring_args(
 
 def gateway_args(
     platform: Platform,
-    region: str,
-    servers: dict[str, ModelServer],
+    region: RegionPlan,
+    servers: Mapping[str, ModelServer],
     subnetwork: pulumi.Input[str],
 ) -> InferenceGatewayArgs:
     """Return the arguments of a region's gateway, with the models that run there."""
     gateway = platform.gateway
+    canaries = {other.version.of: other for other in region.served if other.version is not None}
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
         exposure=gateway.exposure.value,
         gateway_name=Names(platform).gateway(),
         models=[
-            _routed(platform, name, servers)
-            for name in servers
-            if not isinstance(platform.models[name], VersionedModel)
+            _routed(served, canaries.get(served.name), servers)
+            for served in region.served
+            if served.version is None
         ],
         namespace=NAMESPACE,
         project=platform.project,
-        region=region,
+        region=region.name,
         subnetwork=subnetwork,
     )
     if gateway.certificate is not None:
@@ -256,27 +211,28 @@ def gateway_args(
     return args
 
 
-def _routed(platform: Platform, name: str, servers: dict[str, ModelServer]) -> RoutedModelArgs:
-    model, server = platform.models[name], servers[name]
+def _routed(
+    served: ServedModel, canary: ServedModel | None, servers: Mapping[str, ModelServer]
+) -> RoutedModelArgs:
+    model, server = served.settings, servers[served.name]
     args = RoutedModelArgs(
         adapters=list(model.adapters),
         engine=model.engine.value,
         has_live_adapters=model.live_adapters is not None,
-        model_name=name,
-        pool_name=object_name(name),
+        model_name=served.name,
+        pool_name=served.object_name,
         priority=model.priority,
         selector=server.labels,
         target_port=server.port,
         task=model.task.value,
         timeout_seconds=model.timeout_seconds,
     )
-    if model.canary is not None:
-        second = version_name(name, model.canary.version)
+    if canary is not None and canary.version is not None:
         args["canary"] = RoutedCanaryArgs(
-            percent=model.canary.percent,
-            pool_name=object_name(second),
-            selector=servers[second].labels,
-            version=model.canary.version,
+            percent=canary.version.percent,
+            pool_name=canary.object_name,
+            selector=servers[canary.name].labels,
+            version=canary.version.name,
         )
     if model.disaggregated is not None:
         args["prefill_threshold_tokens"] = model.disaggregated.threshold_tokens

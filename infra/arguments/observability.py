@@ -1,6 +1,6 @@
 """The translator of what is watched: models as dashboards and alerts know them, and receivers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 
@@ -9,41 +9,26 @@ from gke_inference.observability.alerts import AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
-from gke_inference.serving.disaggregation import ROLES
-from infra.plan.canary import with_canaries
-from infra.plan.capacity import checked_rungs, form_in, prefill_capacity
-from infra.plan.names import NAMESPACE, Names, object_name
-from infra.stack import Covers, Form, Platform, Receiver, Task
+from gke_inference.serving.intent import ROLES
+from infra.plan import Plan, ServedModel
+from infra.plan.names import NAMESPACE
+from infra.stack import Covers, Platform, Receiver, Task
 
 
-def deployment_names(platform: Platform, name: str, region: str) -> dict[str, str]:
-    """Return the names of a model's Deployments in a region, by kind of hardware or by role."""
-    model = platform.models[name]
-    if model.disaggregated is not None:
-        return {role: f"{object_name(name)}-{role}" for role in ROLES}
-    if form_in(platform, model, region) is Form.DUAL_CONTAINER:
-        return {"any": object_name(name)}
-    rungs = checked_rungs(platform, model.capacity, region).values()
-    kinds = dict.fromkeys(rung.kind for rung in rungs)
-    return {kind: f"{object_name(name)}-{kind}" for kind in sorted(kinds, reverse=True)}
-
-
-def observed_models(platform: Platform) -> list[ObservedModelArgs]:
+def observed_models(plan: Plan) -> list[ObservedModelArgs]:
     """Return every model and every canary as dashboards and alerts know it."""
-    served = with_canaries(platform)
-    return [_observed(served, name) for name in served.models]
+    return [_observed(plan, every) for every in plan.models.values()]
 
 
-def _observed(platform: Platform, name: str) -> ObservedModelArgs:
-    model = platform.models[name]
-    regions = list(platform.regions_of(model))
-    names = [deployment_names(platform, name, region) for region in regions]
+def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
+    first, model = every[0], every[0].settings
+    roles = [role for served in every for role in served.roles]
     args = ObservedModelArgs(
-        clusters=[Names(platform).cluster(region) for region in regions],
-        deployments=sorted({deployment for by_kind in names for deployment in by_kind.values()}),
+        clusters=[plan.regions[served.region].cluster_name for served in every],
+        deployments=sorted({name for role in roles for name in role.deployments.values()}),
         has_picker=model.task is Task.GENERATE,
-        job=object_name(name),
-        prices=_prices(platform, name, regions[0]),
+        job=first.object_name,
+        prices=_prices(first),
     )
     if model.engine.value != "vllm":
         args["engine"] = model.engine.value
@@ -56,47 +41,48 @@ def _observed(platform: Platform, name: str) -> ObservedModelArgs:
     return args
 
 
-def _prices(platform: Platform, name: str, region: str) -> dict[str, float]:
+def _prices(served: ServedModel) -> dict[str, float]:
     """Return the price of a replica by Deployment: its first rung with a known one."""
-    model = platform.models[name]
     found: dict[str, float] = {}
-    for kind, deployment in deployment_names(platform, name, region).items():
-        own = prefill_capacity(model) if kind == "prefill" else None
-        for rung in checked_rungs(platform, own or model.capacity, region).values():
-            fits = kind in ("any", *ROLES, rung.kind)
-            price = rung_price(rung, region, allow_lower_bound=True) if fits else None
+    for role in served.roles:
+        for kind, deployment in role.deployments.items():
+            rungs = role.rungs if kind == "any" else role.capacity.of_kind(kind)
+            prices = (
+                rung_price(rung, role.region, allow_lower_bound=True) for rung in rungs.values()
+            )
+            price = next((price for price in prices if price is not None), None)
             if price is not None:
                 found[deployment] = round(price.usd_per_hour, 4)
-                break
     return found
 
 
-def dashboards_args(platform: Platform) -> DashboardsArgs | None:
+def dashboards_args(plan: Plan) -> DashboardsArgs | None:
     """Return the arguments of the dashboards, where the stack wants them."""
+    platform = plan.platform
     if not platform.monitoring.dashboards:
         return None
     return DashboardsArgs(
         exposure=platform.gateway.exposure.value,
-        models=observed_models(platform),
+        models=observed_models(plan),
         namespace=NAMESPACE,
         project=platform.project,
         title=f"{platform.prefix} {platform.environment}",
     )
 
 
-def alerts_args(platform: Platform, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
+def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
     """Return the arguments of the alerts, where the stack wants them.
 
     Args:
-        platform: The stack.
+        plan: The stack.
         secrets: Tokens, keys and URLs of receivers, by the receiver's name.
     """
-    settings = platform.monitoring
+    platform, settings = plan.platform, plan.platform.monitoring
     if not settings.alerts:
         return None
     args = AlertsArgs(
         exposure=platform.gateway.exposure.value,
-        models=observed_models(platform),
+        models=observed_models(plan),
         namespace=NAMESPACE,
         project=platform.project,
         receivers=[
@@ -159,7 +145,7 @@ def _receiver(
     return args
 
 
-def scope(platform: Platform) -> Scope:
+def scope(plan: Plan) -> Scope:
     """Return what the dashboards and alerts of a platform are about."""
-    settings = alerts_args(platform, {}) or {"exposure": platform.gateway.exposure.value}
-    return scope_of(observed_models(platform), NAMESPACE, settings, "models")
+    settings = alerts_args(plan, {}) or {"exposure": plan.platform.gateway.exposure.value}
+    return scope_of(observed_models(plan), NAMESPACE, settings, "models")

@@ -18,9 +18,9 @@ from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
 from gke_inference.operators.metrics_adapter import MetricsAdapterArgs
 from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
-from infra.plan.capacity import class_names, rung_args, uses_tpu
+from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.names import NAMESPACE, Names, pool_name
-from infra.stack import ClusterSpread, Form, Platform, Region
+from infra.stack import Form, Platform, Region
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,10 @@ class Site:
     """One region of a platform, and what its cluster gave."""
 
     platform: Platform
-    region: str
+    region: RegionPlan
     cluster_name: pulumi.Input[str]
     node_service_account: pulumi.Input[str]
     image_cache: pulumi.Input[str] | None
-
-    @property
-    def location(self) -> str:
-        """Where the cluster stands: the region, or the zone of a zonal cluster."""
-        return location(self.platform, self.region)
-
-
-def location(platform: Platform, region: str) -> str:
-    """Return where a region's cluster stands: the region, or the first zone of a zonal cluster."""
-    settings = platform.regions[region]
-    return settings.zones[0] if settings.cluster is ClusterSpread.ZONAL else region
 
 
 def network_args(platform: Platform) -> NetworkArgs:
@@ -56,7 +45,7 @@ def network_args(platform: Platform) -> NetworkArgs:
 
 def cluster_args(
     platform: Platform,
-    region: str,
+    region: RegionPlan,
     *,
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
@@ -64,16 +53,15 @@ def cluster_args(
     services_range: pulumi.Input[str],
 ) -> InferenceClusterArgs:
     """Return the arguments of a region's cluster."""
-    settings = platform.regions[region]
-    names = Names(platform)
+    settings = region.settings
     args = InferenceClusterArgs(
-        cluster_name=names.cluster(region),
+        cluster_name=region.cluster_name,
         deletion_protection=platform.protection,
         labels={"env": platform.environment},
-        location=location(platform, region),
+        location=region.location,
         mode=settings.mode.value,
         network=network,
-        node_account_id=names.node_account(region),
+        node_account_id=Names(platform).node_account(region.name),
         node_zones=list(settings.zones),
         pods_range=pods_range,
         project=platform.project,
@@ -106,16 +94,16 @@ def cluster_args(
     return args
 
 
-def class_args(site: Site, capacity: str) -> dict[str, ComputeClassArgs]:
+def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
     """Return the arguments of a capacity's compute classes, by the name of the class."""
-    settings = site.platform.capacity[capacity]
+    settings = capacity.settings
     made: dict[str, ComputeClassArgs] = {}
-    for kind, name in class_names(site.platform, capacity, site.region).items():
+    for kind, name in capacity.classes.items():
         args = ComputeClassArgs(
             class_name=name,
             move_back=settings.move_back,
             node_service_account=site.node_service_account,
-            rungs=rungs(site.platform, capacity, site.region, kind),
+            rungs=rungs(capacity, kind),
         )
         if settings.image_cache and site.image_cache is not None and settings.node_pools is None:
             args["image_cache"] = site.image_cache
@@ -123,71 +111,69 @@ def class_args(site: Site, capacity: str) -> dict[str, ComputeClassArgs]:
     return made
 
 
-def rungs(platform: Platform, capacity: str, region: str, kind: str = "any") -> list[RungArgs]:
+def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
     """Return a capacity's rungs in a region, of one kind or of `any`."""
-    settings = platform.capacity[capacity]
     made: list[RungArgs] = []
-    for at, rung in settings.rungs_in(region).items():
-        if kind != "any" and rung.accelerator.is_tpu != (kind == "tpu"):
+    for at, args in capacity.arguments.items():
+        if kind not in ("any", capacity.rungs[at].kind):
             continue
-        args = rung_args(rung, region, platform.project)
-        if settings.node_pools is not None:
-            args["node_pools"] = [pool_name(capacity, at)]
-        made.append(args)
+        if capacity.settings.node_pools is None:
+            made.append(args)
+        else:
+            made.append({**args, "node_pools": [pool_name(capacity.name, at)]})
     return made
 
 
-def pool_args(site: Site, capacity: str) -> dict[str, AcceleratorPoolArgs]:
+def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPoolArgs]:
     """Return the arguments of the pools made beforehand for a capacity, by the name of the pool."""
-    settings = site.platform.capacity[capacity]
+    settings = capacity.settings
     if settings.node_pools is None:
         return {}
-    classes = class_names(site.platform, capacity, site.region)
+    classes = capacity.classes
     made: dict[str, AcceleratorPoolArgs] = {}
-    for at, rung in settings.rungs_in(site.region).items():
-        kind = "tpu" if rung.accelerator.is_tpu else "gpu"
+    for at, rung in capacity.arguments.items():
         args = AcceleratorPoolArgs(
             cluster=site.cluster_name,
-            compute_class=classes.get(kind, classes.get("any", capacity)),
+            compute_class=classes.get(capacity.rungs[at].kind, classes.get("any", capacity.name)),
             labels={"env": site.platform.environment},
-            location=site.location,
+            location=site.region.location,
             max_nodes=settings.node_pools.max_nodes,
             min_nodes=settings.node_pools.min_nodes,
             node_service_account=site.node_service_account,
-            pool_name=pool_name(capacity, at),
+            pool_name=pool_name(capacity.name, at),
             project=site.platform.project,
-            rung=rung_args(rung, site.region, site.platform.project),
+            rung=rung,
         )
         if settings.image_cache and site.image_cache is not None:
             args["image_cache"] = site.image_cache
-        made[pool_name(capacity, at)] = args
+        made[pool_name(capacity.name, at)] = args
     return made
 
 
-def bucket_args(platform: Platform, region: str) -> dict[str, ModelBucketArgs]:
+def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucketArgs]:
     """Return the arguments of a region's buckets: `models`, and `caches` where a TPU may serve."""
     names = Names(platform)
     storage = platform.storage
     models = ModelBucketArgs(
-        bucket_name=names.bucket("models", region),
+        bucket_name=names.bucket("models", region.name),
         folders=not storage.versioning,
         force_destroy=not platform.protection,
         labels={"env": platform.environment},
-        location=region,
+        location=region.name,
         project=platform.project,
         soft_delete_days=storage.soft_delete_days,
         versioning=storage.versioning,
     )
-    zones = [zone for zone in storage.cache_zones if zone in platform.regions[region].zones]
+    zones = [zone for zone in storage.cache_zones if zone in region.settings.zones]
     if zones:
         models["cache_zones"] = zones
     made = {"models": models}
-    if any(uses_tpu(platform, model, region) for model in platform.models_in(region).values()):
+    if region.has_tpu:
         made["caches"] = ModelBucketArgs(
-            bucket_name=names.bucket("caches", region),
+            bucket_name=names.bucket("caches", region.name),
             force_destroy=True,  # what is lost is compiled again
             labels={"env": platform.environment},
-            location=region,
+            location=region.name,
             project=platform.project,
             soft_delete_days=0,
         )
@@ -205,13 +191,13 @@ def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
     return args
 
 
-def namespace_args(platform: Platform, region: str) -> ServingNamespaceArgs:
+def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceArgs:
     """Return the arguments of the namespace; dual-container pods are privileged."""
-    forms = {platform.form_of(model) for model in platform.models_in(region).values()}
+    forms = {platform.form_of(served.settings) for served in region.served}
     level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
     args = ServingNamespaceArgs(namespace=NAMESPACE, pod_security=level)
     if platform.network_policies:
-        args["ingress"] = ingress_args(platform, region)
+        args["ingress"] = ingress_args(region)
     return args
 
 

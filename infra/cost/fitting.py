@@ -1,17 +1,15 @@
-"""Whether a rung holds a model of a stack: the stack's words put to the planner's memory."""
+"""What a model of a stack weighs, as its engine loads it."""
 
-from gke_inference.catalogue.rungs import Rung
-from infra.stack import Model, Task
-from planner.fit.image_memory import check_copies_fit
-from planner.fit.memory import Loaded, check_fit, loaded, weights_gib
+from gke_inference.sizing.memory import Loaded, loaded
+from infra.stack import Model
 
 
 def loaded_model(name: str, model: Model) -> Loaded:
     """Return a model as its engine loads it.
 
     Args:
-        name: of the model in the stack.
-        model: that makes no pictures.
+        name: Of the model in the stack.
+        model: That makes no images.
     """
     dtype = model.settings.kv_cache_dtype
     return loaded(
@@ -22,11 +20,3 @@ def loaded_model(name: str, model: Model) -> Loaded:
         context=model.context,
         kv_cache_dtype=dtype.value if dtype is not None else None,
     )
-
-
-def unfit(name: str, model: Model, rung: Rung) -> str | None:
-    """Return why a rung does not hold a model, or None when it does."""
-    if model.task is Task.IMAGE:
-        weights = weights_gib(model.size.parameters_billion, model.size.bits)
-        return check_copies_fit(rung.accelerator, weights)
-    return check_fit(rung, loaded_model(name, model), model.settings.tensor_parallel)

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import find_model
 from infra.cost.fitting import loaded_model
-from infra.plan.canary import with_canaries
-from infra.stack import Model, Platform, Task
+from infra.plan import Plan
+from infra.stack import Model, Task
+from planner.amount import Amount, AmountRange
 from planner.choice.cost import Bill, Line
-from planner.choice.plan import Estimate
-from planner.fit.architectures import find_model
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
@@ -33,18 +33,17 @@ _UNITS = {
 }
 
 
-def unit_costs(
-    platform: Platform, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC
-) -> tuple[UnitCost, ...]:
+def unit_costs(plan: Plan, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC) -> tuple[UnitCost, ...]:
     """Return what a unit costs on each line of a bill, in its order.
 
     Args:
-        platform: that the bill is of.
+        plan: of the stack that the bill is of.
         bill: of `planner.choice.cost.bill` over `infra.cost.costing.served`.
         traffic: what requests are taken to be.
     """
-    models = with_canaries(platform).models
-    return tuple(_unit_cost(models[line.served.model], line, traffic) for line in bill.lines)
+    return tuple(
+        _unit_cost(plan.models[line.served.model][0].settings, line, traffic) for line in bill.lines
+    )
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,8 @@ class ModelCost:
     """What a unit of one model costs over its regions."""
 
     unit: str
-    usd: Estimate | None
+    usd: AmountRange | None
     """Dollars; None where `reason` says why."""
-    is_lower_bound: bool
-    """Whether a line lacks a price, or a part of one, that it may have to pay."""
     is_slow: bool
     """Whether some line keeps the promise on latency with no batch."""
     reason: str
@@ -72,7 +69,6 @@ def _of_model(lines: Sequence[UnitCost]) -> ModelCost:
     return ModelCost(
         lines[0].speed.unit,
         blended(lines),
-        any(one.is_lower_bound for one in lines),
         any(not one.speed.keeps_promise for one in lines),
         unknown[0] if unknown else "",
     )
@@ -88,7 +84,6 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         ),
         None,
     )
-    price = line.first.price if line.first is not None else None
     if rung is None:
         speed = Speed(_UNITS[model.task], None, "no rung has a price")
     else:
@@ -100,10 +95,16 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         "" if rung is None else rung.label,
         speed,
         traffic.utilisation,
-        None if price is None else price.usd_per_hour,
-        line.is_lower_bound("expected"),
+        _paid(line),
         line.expected_replicas,
     )
+
+
+def _paid(line: Line) -> Amount | None:
+    """Return what a replica costs an hour; it lacks what the line's expected cost lacks."""
+    if line.first is None or line.expected is None:
+        return None
+    return Amount(line.first.usd_per_hour.value, line.expected.at_least)
 
 
 def _speed(name: str, model: Model, role: str, rung: Rung, traffic: Traffic) -> Speed:

@@ -1,1 +1,22 @@
-"""The stack resolved: capacity, canaries, names and images of what it serves."""
+"""The stack, resolved once into frozen records that everything else iterates over."""
+
+from infra.plan.capacity import (
+    CapacityByRegion,
+    RegionCapacity,
+    capacity_by_region,
+    prefill_capacity,
+)
+from infra.plan.resolve import Plan, RegionPlan, resolve
+from infra.plan.served import CanaryVersion, ServedModel
+
+__all__ = [
+    "CanaryVersion",
+    "CapacityByRegion",
+    "Plan",
+    "RegionCapacity",
+    "RegionPlan",
+    "ServedModel",
+    "capacity_by_region",
+    "prefill_capacity",
+    "resolve",
+]

@@ -1,19 +1,127 @@
-"""Rungs of a stack in the words of the components, one region at a time."""
+"""A capacity as one region has it: checked rungs, the zones of their machines, compute classes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import zones_of
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
-from infra.stack import Form, Model, Platform
+from infra.stack import Capacity, Model, Platform
 from infra.stack.problems import join
 
 
-def rung_args(rung: stack.Rung, region: str, project: str) -> RungArgs:
+@dataclass(frozen=True)
+class RegionCapacity:
+    """A capacity in one region."""
+
+    name: str
+    region: str
+    settings: Capacity
+    """What the stack says of it, for all regions."""
+    is_used: bool
+    """Whether a model runs on it in the region."""
+    arguments: Mapping[int, RungArgs]
+    """Rungs that the region has, in the words of components, by their place in the stack."""
+    rungs: Mapping[int, Rung]
+    """The same, checked; empty where one of them breaks a rule."""
+    problems: Mapping[int, InputError]
+    """The first rule that each rung breaks, by its place in the stack."""
+    listed_zones: Mapping[int, tuple[str, ...]]
+    """Zones of the cluster that are known to have a rung's machines; empty where none is listed."""
+    zones: Mapping[int, tuple[str, ...]]
+    """Zones where machines of a rung may stand: all of the cluster's, where none is listed."""
+    classes: Mapping[str, str]
+    """Compute classes by kind of hardware: `tpu` and `gpu`, or only `any` where pools are made
+    beforehand, as these may hold both kinds in one class."""
+
+    @property
+    def has_tpu(self) -> bool:
+        """Whether one of its rungs is a TPU."""
+        return any(rung.kind == "tpu" for rung in self.rungs.values())
+
+    @property
+    def spans_hosts(self) -> bool:
+        """Whether a replica on one of its rungs spans several hosts."""
+        return any(rung.is_multi_host for rung in self.rungs.values())
+
+    def of_kind(self, kind: str) -> dict[int, Rung]:
+        """Return the rungs of `tpu` or `gpu`, by their place in the stack."""
+        return {at: rung for at, rung in self.rungs.items() if rung.kind == kind}
+
+
+CapacityByRegion = Mapping[str, Mapping[str, RegionCapacity]]
+"""By the name of the capacity, and then by region."""
+
+
+def capacity_by_region(platform: Platform) -> CapacityByRegion:
+    """Return every capacity in every region. A broken rung is among the problems of its place."""
+    used = {
+        region: {
+            name
+            for model in platform.models_in(region).values()
+            for name in (model.capacity, prefill_capacity(model))
+        }
+        for region in platform.regions
+    }
+    return {
+        name: {
+            region: _in_region(platform, name, region, is_used=name in used[region])
+            for region in platform.regions
+        }
+        for name in platform.capacity
+    }
+
+
+def prefill_capacity(model: Model) -> str | None:
+    """Return the name of the capacity of a model's prefill replicas, where it has them."""
+    if model.disaggregated is None:
+        return None
+    return model.disaggregated.prefill.capacity or model.capacity
+
+
+def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> RegionCapacity:
+    capacity = platform.capacity[name]
+    own = capacity.rungs_in(region)
+    arguments = {at: _arguments(rung, region, platform.project) for at, rung in own.items()}
+    rungs, problems = checked_rungs(name, region, arguments)
+    cluster = platform.regions[region].zones
+    listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
+    return RegionCapacity(
+        name=name,
+        region=region,
+        settings=capacity,
+        is_used=is_used,
+        arguments=arguments,
+        rungs=rungs,
+        problems=problems,
+        listed_zones=listed,
+        zones={at: zones or cluster for at, zones in listed.items()},
+        classes=_classes(capacity, name, {rung.accelerator.is_tpu for rung in own.values()}),
+    )
+
+
+def checked_rungs(
+    capacity: str, region: str, arguments: Mapping[int, RungArgs]
+) -> tuple[dict[int, Rung], dict[int, InputError]]:
+    """Return the checked rungs of a capacity in a region, and what is wrong with the others.
+
+    No rung is returned where one breaks a rule: what follows from the others alone would be wrong.
+    """
+    rungs: dict[int, Rung] = {}
+    problems: dict[int, InputError] = {}
+    for at, rung in arguments.items():
+        try:
+            rungs[at] = check_rung(rung, join("capacity", capacity, "rungs", at), region=region)
+        except InputError as error:
+            problems[at] = error
+    return ({} if problems else rungs), problems
+
+
+def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
     """Return a rung as a component takes it, with the zones of one region only.
 
-    Args:
-        rung: A rung that the region has.
-        region: Region of the cluster.
-        project: Project of the platform, which owns a reservation unless the rung says otherwise.
+    A reservation belongs to the project of the platform unless the rung names another one.
     """
     args = RungArgs(accelerator=rung.accelerator.value, provisioning=rung.provisioning.value)
     if rung.topology is not None:
@@ -39,115 +147,20 @@ def rung_args(rung: stack.Rung, region: str, project: str) -> RungArgs:
     return args
 
 
-def checked_rungs(platform: Platform, capacity: str, region: str) -> dict[int, Rung]:
-    """Return the rungs of a capacity that a region has, checked, by their place in the stack.
-
-    Raises:
-        gke_inference.catalogue.rungs.RungError: A rung breaks a rule; its path is the user's.
-    """
-    return {
-        at: check_rung(
-            rung_args(rung, region, platform.project),
-            join("capacity", capacity, "rungs", at),
-            region=region,
-        )
-        for at, rung in platform.capacity[capacity].rungs_in(region).items()
-    }
+def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
+    return [zone for zone in zones if zone.rpartition("-")[0] == region]
 
 
-def class_names(platform: Platform, capacity: str, region: str) -> dict[str, str]:
-    """Return the compute classes of a capacity in a region, by kind of hardware.
-
-    The kinds are `tpu` and `gpu`, or only `any` where pools are made beforehand: they may hold
-    both kinds in one class.
-    """
-    kinds = [
-        "tpu" if rung.accelerator.is_tpu else "gpu"
-        for rung in platform.capacity[capacity].rungs_in(region).values()
-    ]
-    if len(set(kinds)) == 1:
-        return {kinds[0]: capacity}
-    if platform.capacity[capacity].node_pools is not None:
-        return {"any": capacity}
-    return {kind: f"{capacity}-{kind}" for kind in ("tpu", "gpu")}
-
-
-def form_in(platform: Platform, model: Model, region: str) -> Form:
-    """Return a model's form in a region: single where the region has rungs of one kind only."""
-    kinds = class_names(platform, model.capacity, region)
-    return platform.form_of(model) if set(kinds) & {"any"} or len(kinds) > 1 else Form.SINGLE
-
-
-def standby(model: Model) -> int:
-    """Return how many warm GPU replicas a paired model has."""
-    return 1 if model.replicas.standby is None else model.replicas.standby
-
-
-def regions_using(platform: Platform, capacity: str) -> tuple[str, ...]:
-    """Return the regions where a model runs on a capacity, in the order of the stack."""
-    return tuple(
-        region
-        for region in platform.regions
-        if any(
-            capacity in (model.capacity, prefill_capacity(model))
-            for model in platform.models_in(region).values()
-        )
-    )
-
-
-def prefill_capacity(model: Model) -> str | None:
-    """Return the capacity of a model's prefill replicas, where it has them."""
-    if model.disaggregated is None:
-        return None
-    return model.disaggregated.prefill.capacity or model.capacity
-
-
-def uses_tpu(platform: Platform, model: Model, region: str) -> bool:
-    """Return whether a model may run on a TPU in a region."""
-    rungs_here = platform.capacity[model.capacity].rungs_in(region).values()
-    return any(rung.accelerator.is_tpu for rung in rungs_here)
-
-
-def has_groups(platform: Platform, region: str) -> bool:
-    """Return whether a replica of some model spans several hosts in a region."""
-    models = platform.models_in(region).values()
-    return any(spans_hosts(platform, model, region) for model in models)
-
-
-def spans_hosts(platform: Platform, model: Model, region: str) -> bool:
-    """Return whether a replica of a model may span several hosts in a region."""
-    here = checked_rungs(platform, model.capacity, region).values()
-    return any(rung.is_multi_host for rung in here)
-
-
-def listed_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...]:
-    """Return the zones of a cluster that are known to have a rung's machines.
-
-    Empty where the catalogue lists none of them.
-    """
+def _listed_zones(rung: Rung, region: str, cluster: tuple[str, ...]) -> tuple[str, ...]:
     if named := rung.reservation_zones or rung.zones:
         return named
     listed = zones_of(rung.accelerator, region)
-    return tuple(zone for zone in platform.regions[region].zones if zone in listed)
+    return tuple(zone for zone in cluster if zone in listed)
 
 
-def machine_zones(platform: Platform, region: str, rung: Rung) -> tuple[str, ...]:
-    """Return the zones where machines of a rung may stand: the cluster's, where none is listed."""
-    return listed_zones(platform, region, rung) or platform.regions[region].zones
-
-
-def model_zones(
-    platform: Platform, model: Model, region: str, rung: Rung
-) -> tuple[str, ...] | None:
-    """Return the zones where a model can stand on a rung; None where nobody lists the rung's.
-
-    A disk with its weights keeps a model to the zones that have one.
-    """
-    found = listed_zones(platform, region, rung)
-    if not found and not zones_of(rung.accelerator, region):
-        return None
-    return tuple(zone for zone in found if model.disk is None or zone in model.disk.zones)
-
-
-def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
-    return [zone for zone in zones if zone.rpartition("-")[0] == region]
+def _classes(capacity: Capacity, name: str, is_tpu: set[bool]) -> dict[str, str]:
+    if len(is_tpu) == 1:
+        return {"tpu" if is_tpu == {True} else "gpu": name}
+    if capacity.node_pools is not None:
+        return {"any": name}
+    return {kind: f"{name}-{kind}" for kind in ("tpu", "gpu")}

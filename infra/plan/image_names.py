@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import builds, images
-from infra.plan.capacity import has_groups, prefill_capacity
+from infra.plan import Plan
 from infra.stack import Platform
 
 
@@ -25,29 +25,27 @@ def repository_url(platform: Platform, region: str, repository: str) -> str:
     return f"{region}-docker.pkg.dev/{platform.project}/{repository}"
 
 
-def engines(platform: Platform) -> set[str]:
+def engines(plan: Plan) -> set[str]:
     """Return the engine images that the models of a platform may run in."""
-    found: set[str] = set()
-    for model in platform.models.values():
-        capacities = [model.capacity, prefill_capacity(model) or model.capacity]
-        for capacity in capacities:
-            for rung in platform.capacity[capacity].rungs:
-                kind = "tpu" if rung.accelerator.is_tpu else "gpu"
-                found.add(f"{model.engine.value}_{kind}")
-    return found
+    return {
+        f"{model.settings.engine.value}_{'tpu' if rung.accelerator.is_tpu else 'gpu'}"
+        for every in plan.models.values()
+        for model in every[0].roles
+        for rung in model.capacity.settings.rungs
+    }
 
 
-def needed(platform: Platform) -> list[str]:
+def needed(plan: Plan) -> list[str]:
     """Return the images that a platform runs, by their names in the lock, sorted."""
-    models = platform.models.values()
-    found = {*engines(platform), "body_router", "model_catalogue"}
+    models = plan.platform.models.values()
+    found = {*engines(plan), "body_router", "model_catalogue"}
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
-    if platform.monitoring.metrics_adapter:
+    if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
-    if any(has_groups(platform, region) for region in platform.regions):
+    if any(region.has_groups for region in plan.regions.values()):
         found.add("group_operator")
     return sorted(found)
 

@@ -43,6 +43,11 @@ class Names:
         """Return the name of a model's disks in a region."""
         return self._name("compute", f"{object_name(model)}-{region}")
 
+    def weights(self, path: str, region: str) -> str:
+        """Return `gs://BUCKET/PATH` of weights as a region reads them."""
+        path = path.rstrip("/")
+        return path if path.startswith("gs://") else f"gs://{self.bucket('models', region)}/{path}"
+
     def image_builder(self) -> str:
         """Return the account id of the builds of images."""
         return self._name("service_account", "images")
@@ -58,6 +63,16 @@ class Names:
 def object_name(model: str) -> str:
     """Return a model's name as Kubernetes objects carry it: `llama-3-1-8b` for `llama-3.1-8b`."""
     return model.replace(".", "-").replace("_", "-")
+
+
+def version_name(name: str, version: str) -> str:
+    """Return what the second version of a model is called: `NAME-VERSION`."""
+    return f"{name}-{version}"
+
+
+def claim_name(model: str) -> str:
+    """Return the claim of a model's disks."""
+    return f"{object_name(model)}-weights"
 
 
 def pool_name(capacity: str, at: int) -> str:

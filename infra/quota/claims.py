@@ -5,15 +5,8 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.updates import update_steps
-from infra.plan.canary import with_canaries
-from infra.plan.capacity import (
-    checked_rungs,
-    form_in,
-    prefill_capacity,
-    regions_using,
-    standby,
-)
-from infra.stack import Form, Model, NodePools, Platform
+from infra.plan import RegionCapacity, RegionPlan, ServedModel
+from infra.stack import Form
 
 _UPGRADED_IN_PLACE = ("on-demand", "spot")
 
@@ -23,12 +16,12 @@ class Claim:
     """The replicas of one model, or of one role or kind of it, in one region."""
 
     who: str
+    capacity: RegionCapacity
+    """Pools that are made beforehand for it stop growing at their maximum."""
     rungs: Mapping[int, Rung]
     """By their place in the stack; each may have to take all replicas."""
     replicas: int
     """At most, with the one that an update adds."""
-    pools: NodePools | None
-    """Pools made beforehand, which stop growing at their maximum."""
     zones: int
     """Zones of the region's cluster."""
     disk_zones: tuple[str, ...] | None = None
@@ -38,55 +31,47 @@ class Claim:
         """Return the nodes that it can ask of one rung at most."""
         rung = self.rungs[at]
         wanted = self.replicas * rung.hosts
-        if self.pools is None:
+        pools = self.capacity.settings.node_pools
+        if pools is None:
             return wanted
         per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
         zones = len(rung.reservation_zones or rung.zones) or self.zones
         times = zones if per_zone else 1  # limits of such pools are of each zone
-        return max(min(wanted, self.pools.max_nodes * times), self.pools.min_nodes * times)
+        return max(min(wanted, pools.max_nodes * times), pools.min_nodes * times)
 
 
-def claims(platform: Platform, region: str) -> Iterator[Claim]:
+def claims(region: RegionPlan) -> Iterator[Claim]:
     """Yield what every model, canaries included, can ask for in a region."""
-    every = with_canaries(platform)
-    for name, model in every.models_in(region).items():
-        yield from _of_model(every, name, model, region)
+    zones = len(region.settings.zones)
+    for served in region.served:
+        for role in served.roles:
+            yield from _claims(role, zones)
 
 
-def _of_model(platform: Platform, name: str, model: Model, region: str) -> Iterator[Claim]:
-    rungs = checked_rungs(platform, model.capacity, region)
-    pools = platform.capacity[model.capacity].node_pools
-    zones = len(platform.regions[region].zones)
-    kept = None if model.disk is None else model.disk.zones
-    least, most = model.replicas.min, model.replicas.max
-    if form_in(platform, model, region) is Form.PAIRED:
-        added, _ = update_steps(least + standby(model))
+def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
+    capacity, kept = served.capacity, served.disk_zones
+    added, _ = update_steps(served.minimum + served.standby)
+    replicas = served.maximum + added
+    if served.form is Form.PAIRED:
         for kind in ("tpu", "gpu"):  # either side may have to serve alone
-            of_kind = {at: rung for at, rung in rungs.items() if rung.kind == kind}
-            yield Claim(name, of_kind, most + added, pools, zones, kept)
+            of_kind = capacity.of_kind(kind)
+            yield Claim(served.name, capacity, of_kind, replicas, zones, kept)
     else:
-        added, _ = update_steps(least)
-        yield Claim(name, rungs, most + added, pools, zones, kept)
-    capacity = prefill_capacity(model)
-    if model.disaggregated is not None and capacity is not None:
-        prefill = model.disaggregated.prefill.replicas
-        used = checked_rungs(platform, capacity, region)
-        own = platform.capacity[capacity].node_pools
-        added, _ = update_steps(prefill.min)
-        yield Claim(f"{name} prefill", used, prefill.max + added, own, zones, kept)
+        who = f"{served.name} prefill" if served.role == "prefill" else served.name
+        yield Claim(who, capacity, capacity.rungs, replicas, zones, kept)
 
 
-def upgrades(platform: Platform, region: str) -> Iterator[Rung]:
-    """Yield the rungs whose pools GKE upgrades by adding a node first.
+def upgrades(region: RegionPlan) -> Iterator[tuple[RegionCapacity, int]]:
+    """Yield capacities and places of rungs whose pools GKE upgrades by adding a node first.
 
     Pools made beforehand and those of a cluster with auto-provisioning limits add none; what is
-    reserved has no spare, a flex-start node is not upgraded, and a slice is made anew.
+    reserved has no spare, a flex-start node is not upgraded, and a slice is re-created.
     """
-    if platform.regions[region].auto_provisioning_limits is not None:
+    if region.settings.auto_provisioning_limits is not None:
         return
-    for name, capacity in platform.capacity.items():
-        if capacity.node_pools is not None or region not in regions_using(platform, name):
+    for capacity in region.used_capacity:
+        if capacity.settings.node_pools is not None:
             continue
-        for rung in checked_rungs(platform, name, region).values():
+        for at, rung in capacity.rungs.items():
             if rung.provisioning in _UPGRADED_IN_PLACE and not rung.is_slice:
-                yield rung
+                yield capacity, at

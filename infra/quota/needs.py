@@ -19,12 +19,11 @@ from gke_inference.catalogue.quotas import (
     metric,
 )
 from gke_inference.catalogue.rungs import Rung
-from infra.plan.capacity import machine_zones
+from infra.plan import Plan, RegionCapacity, RegionPlan
 from infra.quota.claims import Claim, claims, upgrades
 from infra.quota.network import network_asks
 from infra.quota.nodes import system_asks
 from infra.quota.parts import Ask
-from infra.stack import Platform
 
 __all__ = ["Need", "Part", "needs"]
 
@@ -77,22 +76,19 @@ class Need:
         return {**where, **dict(self.metric.dimensions)}
 
 
-def needs(platform: Platform) -> list[Need]:
+def needs(plan: Plan) -> list[Need]:
     """Return what a stack can ask of each quota, by region in the order of the stack.
 
     Quotas of the whole project come last.
-
-    Raises:
-        gke_inference.catalogue.rungs.RungError: A rung breaks a rule.
     """
     found = _Sums()
-    for region in platform.regions:
-        for claim in claims(platform, region):
-            found.add(_claim_asks(platform, region, claim))
-        found.add(_upgrade_asks(platform, region))
-        found.add(system_asks(platform, region))
-    found.add(network_asks(platform))
-    order = [*platform.regions, None]
+    for region in plan.regions.values():
+        for claim in claims(region):
+            found.add(_claim_asks(region, claim))
+        found.add(_upgrade_asks(region))
+        found.add(system_asks(region))
+    found.add(network_asks(plan))
+    order = [*plan.regions, None]
     made = [sums.need() for sums in found.by_key.values()]
     made = [need for need in made if need.amount > 0]
     return sorted(made, key=lambda need: (order.index(need.region), _KINDS.index(need.kind)))
@@ -136,12 +132,12 @@ class _Sums:
             sums.zones.update(dict.fromkeys(ask.zones))
 
 
-def _claim_asks(platform: Platform, region: str, claim: Claim) -> Iterator[Ask]:
+def _claim_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
     """Yield what one model asks: of each quota the most that any of its rungs does."""
     largest: dict[tuple[Metric, str | None], Ask] = {}
-    for at, rung in claim.rungs.items():
+    for at in claim.rungs:
         nodes = claim.nodes(at)
-        for ask in _node_asks(platform, region, rung, nodes, claim.who, claim.disk_zones):
+        for ask in _node_asks(region, claim.capacity, at, nodes, claim.who, claim.disk_zones):
             key = (ask.metric, ask.region)
             before = largest.get(key)
             if before is None:
@@ -152,13 +148,13 @@ def _claim_asks(platform: Platform, region: str, claim: Claim) -> Iterator[Ask]:
     yield from largest.values()
 
 
-def _upgrade_asks(platform: Platform, region: str) -> Iterator[Ask]:
+def _upgrade_asks(region: RegionPlan) -> Iterator[Ask]:
     """Yield the node that GKE adds to a pool while it upgrades it, one pool after another."""
     extra = made_by_google("surge_nodes_per_upgrade")
     largest: dict[tuple[Metric, str | None], Ask] = {}
-    for rung in upgrades(platform, region):
+    for capacity, at in upgrades(region):
         # it stands where the others of its pool do
-        for ask in _node_asks(platform, region, rung, extra, "a node more in an upgrade", ()):
+        for ask in _node_asks(region, capacity, at, extra, "a node more in an upgrade", ()):
             key = (ask.metric, ask.region)
             if key not in largest or largest[key].amount < ask.amount:
                 largest[key] = ask
@@ -166,15 +162,15 @@ def _upgrade_asks(platform: Platform, region: str) -> Iterator[Ask]:
 
 
 def _node_asks(
-    platform: Platform,
-    region: str,
-    rung: Rung,
+    region: RegionPlan,
+    capacity: RegionCapacity,
+    at: int,
     nodes: int,
     who: str,
     disk_zones: tuple[str, ...] | None = None,
 ) -> Iterator[Ask]:
     """Yield what some nodes of a rung ask for; in the zones of the disks, where there are some."""
-    zones = machine_zones(platform, region, rung)
+    rung, zones, where = capacity.rungs[at], capacity.zones[at], region.name
     if disk_zones is not None:
         zones = tuple(zone for zone in zones if zone in disk_zones)
     chips = nodes * rung.chips_per_node
@@ -183,24 +179,24 @@ def _node_asks(
     if counted is not None and not is_elsewhere:
         yield Ask(
             metric=counted,
-            region=region,
+            region=where,
             kind="accelerator",
             who=who,
             amount=chips,
             accelerator=rung.accelerator,
             provisioning=(rung.provisioning,),
             zones=zones,
-            most=_most(platform, region, rung),
+            most=_most(region, rung),
         )
         if rung.kind == "gpu":
             all_regions = metric("GPUS_ALL_REGIONS")
-            yield Ask(all_regions, None, "accelerator", f"{who} in {region}", chips)
-    yield Ask(metric("INSTANCES"), region, "machine", who, nodes, zones=zones)
+            yield Ask(all_regions, None, "accelerator", f"{who} in {where}", chips)
+    yield Ask(metric("INSTANCES"), where, "machine", who, nodes, zones=zones)
     disk_type, gib = boot_disk(rung.machine_type)
-    yield Ask(disk_metric(disk_type), region, "disk", who, nodes * gib, zones=zones)
+    yield Ask(disk_metric(disk_type), where, "disk", who, nodes * gib, zones=zones)
 
 
-def _most(platform: Platform, region: str, rung: Rung) -> int | None:
+def _most(region: RegionPlan, rung: Rung) -> int | None:
     """Return the chips at which node auto-provisioning stops, where the stack says so."""
-    limits = platform.regions[region].auto_provisioning_limits or {}
+    limits = region.settings.auto_provisioning_limits or {}
     return limits.get(accelerator(rung.accelerator).gke_type)

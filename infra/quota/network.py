@@ -4,21 +4,20 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
-from infra.plan.canary import with_canaries
-from infra.plan.capacity import checked_rungs, machine_zones, regions_using
+from infra.plan import Plan, RegionPlan
 from infra.quota.claims import claims
 from infra.quota.nodes import system_nodes
 from infra.quota.parts import Ask
-from infra.stack import ClusterMode, Exposure, Platform, Task
+from infra.stack import ClusterMode, Exposure, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
 _SHARED_BACKENDS = 2  # the body-based router and the catalogue of models
 _SYSTEM_POOLS = 1
 
 
-def network_asks(platform: Platform) -> Iterator[Ask]:
+def network_asks(plan: Plan) -> Iterator[Ask]:
     """Yield what networks, clusters and gateways ask for."""
-    regions = len(platform.regions)
+    regions = len(plan.regions)
     own = made_by_google("firewalls_per_cluster")
     for name, who, amount in (
         ("NETWORKS", "the network", 1),
@@ -28,63 +27,61 @@ def network_asks(platform: Platform) -> Iterator[Ask]:
         ("FIREWALLS", "made by GKE", own * regions),
     ):
         yield Ask(metric(name), None, "network", who, amount)
-    for region in platform.regions:
-        yield from _groups(platform, region)
-        yield from _nat(platform, region)
-        if platform.models_in(region):
-            yield from _gateway(platform, region)
+    for region in plan.regions.values():
+        yield from _groups(region)
+        yield from _nat(region)
+        if region.served:
+            yield from _gateway(plan.platform.gateway, region)
 
 
-def _groups(platform: Platform, region: str) -> Iterator[Ask]:
+def _groups(region: RegionPlan) -> Iterator[Ask]:
     """Yield a managed instance group for each pool and zone."""
-    settings = platform.regions[region]
+    settings = region.settings
     pools = 0 if settings.mode is ClusterMode.AUTOPILOT else _SYSTEM_POOLS
     groups = pools * len(settings.zones)
-    for name in platform.capacity:
-        if region in regions_using(platform, name):
-            for rung in checked_rungs(platform, name, region).values():
-                groups += len(machine_zones(platform, region, rung))
-    groups += sum(_slices(platform, region))
+    groups += sum(
+        len(zones) for capacity in region.used_capacity for zones in capacity.zones.values()
+    )
+    groups += sum(_slices(region))
     for name in ("INSTANCE_GROUPS", "INSTANCE_GROUP_MANAGERS"):
-        yield Ask(metric(name), region, "machine", "node pools by zone", groups)
+        yield Ask(metric(name), region.name, "machine", "node pools by zone", groups)
 
 
-def _slices(platform: Platform, region: str) -> Iterator[int]:
+def _slices(region: RegionPlan) -> Iterator[int]:
     """Yield the pools that slices take beside the first: each replica is one."""
-    for claim in claims(platform, region):
+    for claim in claims(region):
         if any(rung.is_slice for rung in claim.rungs.values()):
             yield claim.replicas - 1
 
 
-def _nat(platform: Platform, region: str) -> Iterator[Ask]:
+def _nat(region: RegionPlan) -> Iterator[Ask]:
     """Yield the addresses that Cloud NAT takes when every node opens all the ports it may."""
-    nodes = sum(max(map(claim.nodes, claim.rungs), default=0) for claim in claims(platform, region))
-    nodes += system_nodes(platform, region)
+    nodes = sum(max(map(claim.nodes, claim.rungs), default=0) for claim in claims(region))
+    nodes += system_nodes(region)
     addresses = math.ceil(nodes * NAT_PORTS_PER_NODE / made_by_google("ports_per_nat_address"))
     amount = max(addresses, 1)
-    yield Ask(metric("IN_USE_ADDRESSES"), region, "address", "address translation", amount)
+    yield Ask(metric("IN_USE_ADDRESSES"), region.name, "address", "address translation", amount)
 
 
-def _gateway(platform: Platform, region: str) -> Iterator[Ask]:
+def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
     """Yield what a region's gateway asks for: address, rule, proxy, map and its backends."""
-    gateway = platform.gateway
+    name = region.name
     is_external = gateway.exposure is Exposure.EXTERNAL
     kind = "EXTERNAL" if is_external else "INTERNAL"
     addresses = ("STATIC_ADDRESSES", "IN_USE_ADDRESSES") if is_external else ("INTERNAL_ADDRESSES",)
-    for name in addresses:
-        yield Ask(metric(name), region, "address", "gateway", 1)
+    for address in addresses:
+        yield Ask(metric(address), name, "address", "gateway", 1)
     rule = f"REGIONAL_{kind}_MANAGED_FORWARDING_RULES_PER_REGION_PER_NETWORK"
-    yield Ask(metric(rule), region, "network", "gateway", 1)
-    served = with_canaries(platform).models_in(region).values()
-    pickers = sum(1 for model in served if model.task is Task.GENERATE)
-    backends = len(served) + pickers + _SHARED_BACKENDS
+    yield Ask(metric(rule), name, "network", "gateway", 1)
+    pickers = sum(1 for served in region.served if served.settings.task is Task.GENERATE)
+    backends = len(region.served) + pickers + _SHARED_BACKENDS
     who = "models, pickers, router and catalogue"
     services = metric(f"REGIONAL_{kind}_MANAGED_BACKEND_SERVICES")
-    yield Ask(services, region, "network", who, backends)
-    zones = len(platform.regions[region].zones)
+    yield Ask(services, name, "network", who, backends)
+    zones = len(region.settings.zones)
     groups = metric("NETWORK_ENDPOINT_GROUPS")
-    yield Ask(groups, region, "network", f"{who}, by zone", backends * zones)
-    where = f"gateway in {region}"
+    yield Ask(groups, name, "network", f"{who}, by zone", backends * zones)
+    where = f"gateway in {name}"
     yield Ask(metric("HEALTH_CHECKS"), None, "network", where, backends)
     yield Ask(metric("URL_MAPS"), None, "network", where, 1)
     proxy = "TARGET_HTTP_PROXIES" if gateway.certificate is None else "TARGET_HTTPS_PROXIES"

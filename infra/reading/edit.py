@@ -9,8 +9,9 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
+from gke_inference.catalogue.input_error import InputError
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
-from infra.stack.problems import Problem, StackError
+from infra.stack.problems import StackError
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def write_model(stack: str, name: str, placement: Placement, folder: Path = STAC
     if placement.region not in platform["regions"]:
         known = ", ".join(platform["regions"])
         raise StackError(
-            [Problem("regions", f"must have {placement.region} for this choice, has {known}")]
+            [InputError("regions", f"must have {placement.region} for this choice, has {known}")]
         )
     capacity = f"{_plain(name)}-plan"
     platform["capacity"][capacity] = _capacity(placement)

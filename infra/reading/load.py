@@ -10,9 +10,10 @@ import pulumi
 import yaml
 from pydantic import ValidationError
 
+from gke_inference.catalogue.input_error import InputError
 from infra.rules import check
 from infra.stack import Platform
-from infra.stack.problems import Problem, StackError, join, one_of, problems_of, unread
+from infra.stack.problems import StackError, join, one_of, problems_of, unread
 from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
@@ -28,14 +29,16 @@ def load() -> Platform:
     """
     text = pulumi.Config(PROJECT).get(KEY)
     if text is None:
-        raise StackError([Problem(f"{PROJECT}:{KEY}", "is required: the platform of this stack")])
+        raise StackError(
+            [InputError(f"{PROJECT}:{KEY}", "is required: the platform of this stack")]
+        )
     platform = parse(text)
     if missing := list(missing_secrets(platform)):
         raise StackError(missing)
     return platform
 
 
-def missing_secrets(platform: Platform) -> Iterator[Problem]:
+def missing_secrets(platform: Platform) -> Iterator[InputError]:
     """Yield a problem for each receiver whose secret the engine's configuration does not have.
 
     Only the engine has secrets, so a stack that is read from its file is not asked for them.
@@ -43,10 +46,11 @@ def missing_secrets(platform: Platform) -> Iterator[Problem]:
     config = pulumi.Config(PROJECT)
     for name, receiver in platform.monitoring.notify.items():
         if receiver.kind in SECRET_KINDS and config.get_secret(secret_key(name)) is None:
-            yield Problem(
+            yield InputError(
                 join("monitoring", "notify", name),
-                f"must have a secret where kind is {receiver.kind.value}, got none: "
-                f"pulumi config set --secret {PROJECT}:{secret_key(name)}",
+                f"must have a secret where kind is {receiver.kind.value}",
+                None,
+                f": pulumi config set --secret {PROJECT}:{secret_key(name)}",
             )
 
 
@@ -91,14 +95,14 @@ def platform_of(path: Path) -> Any:
         document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
     except FileNotFoundError:
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
-        raise StackError([Problem("stack", one_of(name, stack_names(path.parent)))]) from None
+        raise StackError([one_of("stack", name, stack_names(path.parent))]) from None
     except OSError as error:
-        raise StackError([Problem(path.name, f"cannot be read: {unread(error)}")]) from None
+        raise StackError([InputError(path.name, f"cannot be read: {unread(error)}")]) from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StackError([Problem(path.name, f"is not YAML: {_one_line(error)}")]) from None
+        raise StackError([InputError(path.name, f"is not YAML: {_one_line(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
-        raise StackError([Problem(path.name, f"must have config: {PROJECT}:{KEY}:")])
+        raise StackError([InputError(path.name, f"must have config: {PROJECT}:{KEY}:")])
     return config[f"{PROJECT}:{KEY}"]  # pyright: ignore[reportUnknownVariableType]
 
 

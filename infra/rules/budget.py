@@ -3,16 +3,18 @@
 import math
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import Bare, InputError
 from infra.cost.costing import served
+from infra.plan import resolve
 from infra.stack import Budget, Platform, ReceiverKind
-from infra.stack.problems import Problem, join, suggest
+from infra.stack.problems import join, suggest
 from planner.choice.cost import HOURS_PER_MONTH, bill
 
 _ROUNDING = 1e-6
 """Dollars that sums of prices may be off by, as they are binary fractions."""
 
 
-def check_budget(platform: Platform) -> Iterator[Problem]:
+def check_budget(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the budget of a platform."""
     budget = platform.budget
     if budget is None:
@@ -22,28 +24,28 @@ def check_budget(platform: Platform) -> Iterator[Problem]:
         shares: tuple[int, ...] = getattr(budget, field)
         if len(set(shares)) != len(shares):
             listed = ", ".join(map(str, shares))
-            yield Problem(join("budget", field), f"must name a share once, got {listed}")
+            yield InputError(join("budget", field), "must name a share once", Bare(listed))
     if not budget.billing_admins and not budget.notify and budget.topic is None:
-        message = "must be true, or notify or topic be given: nobody would be told, got false"
-        yield Problem(join("budget", "billing_admins"), message)
+        message = "must be true, or notify or topic be given: nobody would be told"
+        yield InputError(join("budget", "billing_admins"), message, False)
 
 
-def _check_notify(platform: Platform, budget: Budget) -> Iterator[Problem]:
+def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:
     receivers = platform.monitoring.notify
     for at, name in enumerate(budget.notify):
         where = join("budget", "notify", at)
         if name not in receivers:
             known = ", ".join(receivers) or "none"
-            message = f"must be a receiver of 'monitoring.notify' ({known}), got {name!r}"
-            yield Problem(where, f"{message}{suggest(name, receivers)}")
+            message = f"must be a receiver of 'monitoring.notify' ({known})"
+            yield InputError(where, message, name, suggest(name, receivers))
         elif receivers[name].kind is not ReceiverKind.EMAIL:
             kind = receivers[name].kind.value
-            yield Problem(where, f"must be of kind email, as budgets mail only, got {kind}")
+            yield InputError(where, "must be of kind email, as budgets mail only", Bare(kind))
     for name in sorted({name for name in budget.notify if budget.notify.count(name) > 1}):
-        yield Problem(join("budget", "notify"), f"must name a receiver once, got {name!r} twice")
+        yield InputError(join("budget", "notify"), "must name a receiver once", name, " twice")
 
 
-def check_amount(platform: Platform) -> Iterator[Problem]:
+def check_amount(platform: Platform) -> Iterator[InputError]:
     """Yield a budget that every month would exceed, and so nobody would look at.
 
     Args:
@@ -52,7 +54,7 @@ def check_amount(platform: Platform) -> Iterator[Problem]:
     budget = platform.budget
     if budget is None:
         return
-    listed = bill(served(platform)).total("minimum") * HOURS_PER_MONTH
+    listed = bill(served(resolve(platform))).total("minimum").value * HOURS_PER_MONTH
     exact = listed * (100 - budget.discount_percent) / 100
     least = math.ceil(exact - _ROUNDING)  # budgets are whole dollars
     if budget.monthly_usd < least:
@@ -62,5 +64,5 @@ def check_amount(platform: Platform) -> Iterator[Problem]:
             if budget.discount_percent
             else " at list prices ('discount_percent' lowers them)"
         )
-        message = f"must be at least {what}{discount}, got {budget.monthly_usd}"
-        yield Problem(join("budget", "monthly_usd"), message)
+        message = f"must be at least {what}{discount}"
+        yield InputError(join("budget", "monthly_usd"), message, budget.monthly_usd)

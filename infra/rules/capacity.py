@@ -2,30 +2,37 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.rungs import Rung, RungError, check_rung
-from infra.plan.capacity import checked_rungs, regions_using, rung_args
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.rungs import Rung
+from infra.plan import CapacityByRegion, RegionCapacity
 from infra.stack import Capacity, ClusterMode, Platform
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 
-def check_capacity(platform: Platform) -> Iterator[Problem]:
-    """Yield what is wrong with the capacity of a platform."""
+def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what is wrong with the capacity of a platform.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, capacity in platform.capacity.items():
+        used = [each for each in by_region[name].values() if each.is_used]
         problems = list(_check_zones(platform, name, capacity))
         yield from problems
         if not problems:
-            problems = list(_check_rungs(platform, name, capacity))
+            problems = list(_check_rungs(name, used, [*by_region[name].values()]))
             yield from problems
         if not problems:
-            yield from _check_shapes(platform, name, capacity)
-            yield from _check_slices(platform, name, capacity)
-        yield from _check_pools(platform, name, capacity)
+            yield from _check_shapes(used)
+            yield from _check_slices(used)
+        yield from _check_pools(platform, name, capacity, used)
         if capacity.image_cache and platform.storage.image_cache is None:
-            message = "needs 'storage.image_cache', which says which image, got true without one"
-            yield Problem(join("capacity", name, "image_cache"), message)
+            message = "needs 'storage.image_cache', which says which image"
+            yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
 
 
-def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[InputError]:
     """Zones must be node zones of the stack: a cluster looks for machines nowhere else."""
     known = [zone for region in platform.regions.values() for zone in region.zones]
     for at, rung in enumerate(capacity.rungs):
@@ -34,72 +41,58 @@ def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[
                 if zone not in known:
                     where = join("capacity", name, "rungs", at, field)
                     message = f"must be among the zones of 'regions' ({', '.join(known)})"
-                    yield Problem(where, f"{message}, got {zone!r}")
+                    yield InputError(where, message, zone)
 
 
-def _check_rungs(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+def _check_rungs(
+    name: str, used: list[RegionCapacity], every: list[RegionCapacity]
+) -> Iterator[InputError]:
     """A rung that is wrong everywhere is reported once, for the first region that would use it."""
-    regions = regions_using(platform, name)
-    reported: set[str] = set()
-    for region in regions or tuple(platform.regions):
-        if not capacity.rungs_in(region) and regions:
-            message = f"must have a rung in {region}, where a model runs on it, got none"
-            yield Problem(join("capacity", name, "rungs"), message)
-        for at in capacity.rungs_in(region):
-            problem = _rung_problem(platform, name, region, at)
-            known = {join("rungs", at), "" if problem is None else problem.message}
-            if problem is not None and not known & reported:
-                reported |= known
+    reported: set[str | int] = set()
+    for capacity in used or every:
+        if not capacity.arguments and used:
+            message = f"must have a rung in {capacity.region}, where a model runs on it"
+            yield InputError(join("capacity", name, "rungs"), message, None)
+        for at, problem in capacity.problems.items():
+            if reported.isdisjoint({at, problem.message}):
+                reported |= {at, problem.message}
                 yield problem
 
 
-def _rung_problem(platform: Platform, name: str, region: str, at: int) -> Problem | None:
-    rung = platform.capacity[name].rungs[at]
-    try:
-        check_rung(
-            rung_args(rung, region, platform.project),
-            join("capacity", name, "rungs", at),
-            region=region,
-        )
-    except RungError as error:
-        return Problem(error.path, error.rule)
-    return None
-
-
-def _check_shapes(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
     """One Deployment serves all rungs of a kind, so they must offer a pod the same chips."""
-    for region in regions_using(platform, name):
+    for capacity in used:
         firsts: dict[str, tuple[int, Rung]] = {}
         seen: dict[Rung, int] = {}
-        for at, rung in checked_rungs(platform, name, region).items():
-            where = join("capacity", name, "rungs", at)
+        for at, rung in capacity.rungs.items():
+            where = join("capacity", capacity.name, "rungs", at)
             if rung in seen:
-                other = join("capacity", name, "rungs", seen[rung])
-                yield Problem(where, f"must not repeat {other}, got {rung.label}")
+                other = join("capacity", capacity.name, "rungs", seen[rung])
+                yield InputError(where, f"must not repeat {other}", Bare(rung.label))
                 return
             seen[rung] = at
             first_at, first = firsts.setdefault(rung.kind, (at, rung))
             if _shape(rung) != _shape(first):
-                other = join("capacity", name, "rungs", first_at)
-                message = f"must have the shape of {other} ({first.label}), got {rung.label}"
-                yield Problem(where, f"{message}: one pod fits both; use two capacities")
+                other = join("capacity", capacity.name, "rungs", first_at)
+                message = f"must have the shape of {other} ({first.label})"
+                note = ": one pod fits both; use two capacities"
+                yield InputError(where, message, Bare(rung.label), note)
                 return
 
 
-def _check_slices(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
     """A slice is a pool that GKE makes and that cannot be moved."""
-    for region in regions_using(platform, name):
-        for at, rung in checked_rungs(platform, name, region).items():
+    for capacity in used:
+        for at, rung in capacity.rungs.items():
             if not rung.is_slice:
                 continue
-            why = f"{join('capacity', name, 'rungs', at)} is a slice of {rung.hosts} hosts"
-            if capacity.move_back:
-                yield Problem(
-                    join("capacity", name, "move_back"), f"must be false: {why}, got true"
-                )
-            if capacity.node_pools is not None:
-                where = join("capacity", name, "node_pools")
-                yield Problem(where, f"must be left out: {why}, and a pool of its own")
+            why = f"{join('capacity', capacity.name, 'rungs', at)} is a slice of {rung.hosts} hosts"
+            if capacity.settings.move_back:
+                where = join("capacity", capacity.name, "move_back")
+                yield InputError(where, f"must be false: {why}", True)
+            if capacity.settings.node_pools is not None:
+                where = join("capacity", capacity.name, "node_pools")
+                yield InputError(where, f"must be left out: {why}, and a pool of its own")
             return
 
 
@@ -107,15 +100,17 @@ def _shape(rung: Rung) -> tuple[int, int, str | None]:
     return rung.chips_per_node, rung.devices, rung.topology  # devices count all hosts
 
 
-def _check_pools(platform: Platform, name: str, capacity: Capacity) -> Iterator[Problem]:
+def _check_pools(
+    platform: Platform, name: str, capacity: Capacity, used: list[RegionCapacity]
+) -> Iterator[InputError]:
     pools = capacity.node_pools
     if pools is None:
         return
     where = ("capacity", name, "node_pools")
     if pools.min_nodes > pools.max_nodes:
-        message = f"must be at most max_nodes ({pools.max_nodes}), got {pools.min_nodes}"
-        yield Problem(join(*where, "min_nodes"), message)
-    for region in regions_using(platform, name):
-        if platform.regions[region].mode is ClusterMode.AUTOPILOT:
-            message = f"must be left out: {region} is autopilot, where GKE makes every pool"
-            yield Problem(join(*where), message)
+        message = f"must be at most max_nodes ({pools.max_nodes})"
+        yield InputError(join(*where, "min_nodes"), message, pools.min_nodes)
+    for each in used:
+        if platform.regions[each.region].mode is ClusterMode.AUTOPILOT:
+            message = f"must be left out: {each.region} is autopilot, where GKE makes every pool"
+            yield InputError(join(*where), message)

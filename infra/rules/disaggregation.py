@@ -1,65 +1,60 @@
-"""Rules about models whose prompts are computed apart: hardware that can, and one kind of it."""
+"""Rules about disaggregated models: capacity that exists, and one accelerator for both roles."""
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.rungs import Rung, RungError
-from gke_inference.serving.disaggregation import unfit as moves_no_kv
-from infra.cost.fitting import unfit
-from infra.plan.capacity import checked_rungs, prefill_capacity
-from infra.stack import Form, Model, Platform, Task
-from infra.stack.problems import Problem, join, one_of
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.serving.kv_transport import unfit
+from infra.plan import CapacityByRegion, prefill_capacity
+from infra.stack import Model, Platform
+from infra.stack.problems import join, one_of
 
 
-def check_disaggregation(platform: Platform) -> Iterator[Problem]:
-    """Yield what is wrong with the disaggregated models of a platform."""
+def check_disaggregation(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what is wrong with the disaggregated models of a platform.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
         if model.disaggregated is None or model.capacity not in platform.capacity:
             continue
         where = join("models", name, "disaggregated")
-        found = list(_check_model(platform, model, where))
-        yield from found
+        yield from _check_model(model, where)
         capacity = prefill_capacity(model)
         if capacity not in platform.capacity:
-            rule = one_of(str(capacity), platform.capacity)
-            yield Problem(join(where, "prefill", "capacity"), rule)
+            yield one_of(join(where, "prefill", "capacity"), str(capacity), platform.capacity)
             continue
-        if not found:
-            yield from _check_rungs(platform, name, model, where)
+        yield from _check_accelerator(platform, by_region, model, where)
 
 
-def _check_model(platform: Platform, model: Model, where: str) -> Iterator[Problem]:
+def _check_model(model: Model, where: str) -> Iterator[InputError]:
     if model.disaggregated is None:
         return
-    if model.task is not Task.GENERATE:
-        message = "must be left out where task is embed: there is nothing to decode"
-        yield Problem(where, f"{message}, got it with {model.task.value!r}")
-    if platform.form_of(model) is not Form.SINGLE:
-        form = platform.form_of(model).value
-        yield Problem(where, f"must be left out in form {form!r}: a KV cache has one kind of chip")
     if model.canary is not None:
-        yield Problem(where, "must be left out with 'canary': its second version has no prefill")
+        yield InputError(where, "must be left out with 'canary': its second version has no prefill")
     replicas = model.disaggregated.prefill.replicas
     if replicas.min > replicas.max:
         at = join(where, "prefill", "replicas", "min")
-        yield Problem(at, f"must be at most max ({replicas.max}), got {replicas.min}")
+        yield InputError(at, f"must be at most max ({replicas.max})", replicas.min)
 
 
-def _check_rungs(platform: Platform, name: str, model: Model, where: str) -> Iterator[Problem]:
+def _check_accelerator(
+    platform: Platform, by_region: CapacityByRegion, model: Model, where: str
+) -> Iterator[InputError]:
+    """Yield where both roles have accelerators of their own; check_engines looks at each role."""
     for region in platform.regions_of(model):
-        found: dict[str, Rung] = {}
+        found: set[str] = set()
         for capacity in (model.capacity, str(prefill_capacity(model))):
-            try:
-                rungs = checked_rungs(platform, capacity, region)
-            except RungError:
-                return  # check_capacity reports it
-            for at, rung in rungs.items():
-                place = join("capacity", capacity, "rungs", at)
-                reason = moves_no_kv(rung) or unfit(name, model, rung)
-                if reason is not None:
-                    yield Problem(where, f"needs rungs that move KV cache; {place}: it {reason}")
-                    return
-                found.setdefault(rung.accelerator, rung)
+            resolved = by_region[capacity][region]
+            if resolved.problems:
+                return  # check_capacity reports them
+            rungs = resolved.rungs.values()
+            here = {rung.accelerator for rung in rungs}
+            if len(here) > 1 or any(unfit(rung) for rung in rungs):
+                return
+            found |= here
         if len(found) > 1:
-            names = " and ".join(found)
-            yield Problem(where, f"needs one accelerator for both roles, got {names} in {region}")
+            rule = "needs one accelerator for both roles"
+            yield InputError(where, rule, Bare(" and ".join(sorted(found))), f" in {region}")
             return

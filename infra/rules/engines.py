@@ -1,72 +1,81 @@
-"""Rules about engines: what a model asks of its server, the server can do on every rung."""
+"""Rules about what a model asks of its servers: those of `ModelServer`, on the paths of a stack."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
-from gke_inference.catalogue.rungs import Rung, RungError
-from gke_inference.serving.engine_rules import Wanted, refused
-from infra.plan.capacity import checked_rungs
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.serving.intent import ServingIntent, intent_of
+from gke_inference.serving.intent_rules import problems
+from infra.arguments.engine import intent_words
+from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import EngineSettings, Model, Platform
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
-_ELSEWHERE = {"role": "disaggregated"}
-_WHOLE_BITS = 16
+_PATHS = {
+    "image_sizes": "pictures.sizes",
+    "role": "disaggregated",
+    "rungs": "capacity",
+    "weight_bits": "size.bits",
+}
+"""Where a stack has what an intent calls otherwise."""
 
 
-def check_engines(platform: Platform) -> Iterator[Problem]:
-    """Yield what the engines of a platform, or their hardware, cannot do."""
+def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what the servers of a platform's models, or their hardware, cannot do.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
     for name, model in platform.models.items():
-        if model.capacity not in platform.capacity:
-            continue  # check_models reports it
-        problem = refused(wanted(model), _rungs(platform, model))
-        if problem is not None:
-            field, rule = problem
-            yield Problem(join("models", name, *_path(field)), rule)
-        yield from _check_bits(name, model)
+        seen: set[InputError] = set()
+        for intent, paths in _intents(platform, by_region, name, model):
+            for problem in problems(intent):
+                if problem not in seen:
+                    seen.add(problem)
+                    yield problem.at(_path(name, problem.path, paths))
 
 
-def wanted(model: Model) -> Wanted:
-    """Return what a model asks of its engine."""
-    settings = model.settings
-    guess = settings.speculative
-    return Wanted(
-        adapters=len(model.adapters),
-        block_size=settings.block_size,
-        engine=model.engine.value,
-        has_draft=guess is not None and guess.weights is not None,
-        has_live_adapters=model.live_adapters is not None,
-        is_disaggregated=model.disaggregated is not None,
-        kv_cache_dtype=None if settings.kv_cache_dtype is None else settings.kv_cache_dtype.value,
-        max_batch=settings.max_batch,
-        prefix_caching=settings.prefix_caching,
-        quantization=None if settings.quantization is None else settings.quantization.value,
-        speculative=None if guess is None else guess.method.value,
-        task=model.task.value,
-        tensor_parallel=settings.tensor_parallel,
-    )
+def _intents(
+    platform: Platform, by_region: CapacityByRegion, name: str, model: Model
+) -> Iterator[tuple[ServingIntent, Mapping[str, str]]]:
+    """Yield what a model, and its prefill replicas, mean to serve."""
+    prefill = prefill_capacity(model)
+    if prefill is not None and prefill not in platform.capacity:
+        return  # check_disaggregation reports it
+    words = intent_words(name, model, weights=str)
+    if model.form is not None:
+        words["form"] = model.form.value
+    rungs = _rungs(platform, by_region, model, model.capacity)
+    if rungs:
+        yield intent_of(words, rungs), _PATHS
+    if prefill is not None and prefill != model.capacity:
+        rungs = _rungs(platform, by_region, model, prefill)
+        if rungs:
+            yield (
+                intent_of({**words, "role": "prefill"}, rungs),
+                {**_PATHS, "rungs": "disaggregated"},
+            )
 
 
-def _path(field: str) -> tuple[str, ...]:
-    words = tuple(_ELSEWHERE.get(field, field).split("."))
-    return ("settings", *words) if words[0] in _SETTINGS else words
+def _path(name: str, path: str, paths: Mapping[str, str]) -> str:
+    head = re.match(r"\w+", path)
+    word = head[0] if head else path
+    rest = path[len(word) :]
+    own = f"settings.{word}" if word in _SETTINGS else paths.get(word, word)
+    return join("models", name, own) + rest
 
 
-def _rungs(platform: Platform, model: Model) -> list[Rung]:
-    """Return every rung of a model; a broken one is reported by check_capacity."""
+def _rungs(
+    platform: Platform, by_region: CapacityByRegion, model: Model, capacity: str
+) -> dict[str, Rung]:
+    """Return every rung of a capacity in a model's regions; none where one of them is broken."""
     found: dict[int, Rung] = {}
-    for region in platform.regions_of(model):
-        try:
-            found.update(checked_rungs(platform, model.capacity, region))
-        except RungError:
-            continue
-    return [found[at] for at in sorted(found)]
-
-
-def _check_bits(name: str, model: Model) -> Iterator[Problem]:
-    """The size of quantized weights is what they weigh as served, or they seem not to fit."""
-    asked = model.settings.quantization
-    if asked is not None and model.size.bits >= _WHOLE_BITS:
-        where = join("models", name, "size", "bits")
-        yield Problem(
-            where, f"must be below 16 with quantization {asked.value}, got {model.size.bits}"
-        )
+    for region in platform.regions_of(model) if capacity in platform.capacity else ():
+        resolved = by_region[capacity][region]
+        if resolved.problems:
+            return {}  # check_capacity reports them
+        found.update(resolved.rungs)
+    return {join("capacity", capacity, "rungs", at): found[at] for at in sorted(found)}

@@ -2,25 +2,25 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from infra.stack import Exposure, Platform
-from infra.stack.problems import Problem
 
 
-def check_gateway(platform: Platform) -> Iterator[Problem]:
+def check_gateway(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the gateway of a platform."""
     gateway = platform.gateway
     if gateway.hostname is not None and gateway.certificate is None:
-        message = f"needs 'certificate' beside it, got {gateway.hostname!r} without one"
-        yield Problem("gateway.hostname", message)
+        message = "needs 'certificate' beside it"
+        yield InputError("gateway.hostname", message, gateway.hostname, " without one")
     if gateway.certificate is not None and gateway.hostname is None:
-        message = f"needs 'hostname' beside it, got {gateway.certificate!r} without one"
-        yield Problem("gateway.certificate", message)
+        message = "needs 'hostname' beside it"
+        yield InputError("gateway.certificate", message, gateway.certificate, " without one")
     if gateway.certificate is not None and gateway.port == 80:
-        yield Problem("gateway.port", "must not be 80 with a certificate, got 80; leave it out")
+        yield InputError("gateway.port", "must not be 80 with a certificate", 80, "; leave it out")
     is_open = gateway.exposure is Exposure.EXTERNAL and gateway.certificate is None
     if is_open and gateway.hostname is None and platform.protection:
         message = (
             "must be internal, or have 'hostname' and 'certificate', where protection is on: "
             "got 'external' with plain HTTP"
         )
-        yield Problem("gateway.exposure", message)
+        yield InputError("gateway.exposure", message)

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
+from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
 from infra.stack import Attestation, Platform
-from infra.stack.problems import Problem, join, one_of
+from infra.stack.problems import join, one_of
 
 
-def check_images(platform: Platform) -> Iterator[Problem]:
+def check_images(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the images of a platform."""
     images = platform.images
     if images is None:
@@ -15,13 +17,24 @@ def check_images(platform: Platform) -> Iterator[Problem]:
     known = sorted(set(repository_names().values()))
     for name in images.digests:
         if name not in known:
-            yield Problem(join("images", "digests", name), one_of(name, known))
-    if images.attestation is not Attestation.ENFORCE:
+            yield one_of(join("images", "digests", name), name, known)
+
+
+def check_attested(platform: Platform) -> Iterator[InputError]:
+    """Yield the images that would not be admitted, where nothing else may run.
+
+    Args:
+        platform: A stack without any other fault, as it is resolved.
+    """
+    images = platform.images
+    if images is None or images.attestation is not Attestation.ENFORCE:
         return
-    absent = sorted({repository_names()[each] for each in needed(platform)} - set(images.digests))
+    wanted = {repository_names()[each] for each in needed(resolve(platform))}
+    absent = sorted(wanted - set(images.digests))
     if absent:
-        yield Problem(
+        yield InputError(
             "images.digests",
-            f"must have {', '.join(absent)} where attestation is enforce, got none:"
-            " `gke-inference images pin --stack` finds them",
+            f"must have {', '.join(absent)} where attestation is enforce",
+            None,
+            ": `gke-inference images pin --stack` finds them",
         )

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from infra.stack import Platform, ReceiverKind
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _NEEDS = {
     ReceiverKind.EMAIL: "address",
@@ -11,20 +12,20 @@ _NEEDS = {
 }
 
 
-def check_monitoring(platform: Platform) -> Iterator[Problem]:
+def check_monitoring(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the receivers of a platform."""
     if platform.monitoring.notify and not platform.monitoring.alerts:
         count = len(platform.monitoring.notify)
         where = join("monitoring", "notify")
-        yield Problem(where, f"must be left out where alerts is false, got {count} receivers")
+        yield InputError(where, "must be left out where alerts is false", count, " receivers")
     for name, receiver in platform.monitoring.notify.items():
         needed = _NEEDS.get(receiver.kind)
         for field in sorted(_NEEDS.values()):
             where = join("monitoring", "notify", name, field)
             value = getattr(receiver, field)
             if field == needed and value is None:
-                yield Problem(where, f"is required where kind is {receiver.kind.value}")
+                yield InputError(where, f"is required where kind is {receiver.kind.value}")
             if field != needed and value is not None:
-                yield Problem(
-                    where, f"must be left out where kind is {receiver.kind.value}, got {value!r}"
+                yield InputError(
+                    where, f"must be left out where kind is {receiver.kind.value}", value
                 )

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.gateway.canary import STABLE
-from infra.plan.canary import version_name
-from infra.plan.names import Names, object_name, pool_name
+from infra.plan.names import Names, object_name, pool_name, version_name
 from infra.stack import Platform
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _LONGEST_OBJECT: Final = 45  # of the 63 Kubernetes allows; the gateway and the servers append
 _LONGEST_CLASS: Final = 36  # of the 40 a node pool may have; a class of one kind appends -tpu
 
 
-def check_names(platform: Platform) -> Iterator[Problem]:
+def check_names(platform: Platform) -> Iterator[InputError]:
     """Yield the names that cloud or cluster would refuse."""
     names = Names(platform)
     makers = {
@@ -31,9 +31,9 @@ def check_names(platform: Platform) -> Iterator[Problem]:
         where = join("capacity", name)
         if name.startswith(("gke", "autopilot")):
             message = "must not begin with gke or autopilot, which Google keeps for its own classes"
-            yield Problem(where, f"{message}, got {name!r}")
+            yield InputError(where, message, name)
         if len(name) > _LONGEST_CLASS:
-            yield Problem(where, f"must have at most {_LONGEST_CLASS} characters, got {name!r}")
+            yield InputError(where, f"must have at most {_LONGEST_CLASS} characters", name)
         if capacity.node_pools is not None:
             longest = pool_name(name, len(capacity.rungs))
             maker = partial(check_name, "node_pool", longest)
@@ -41,38 +41,38 @@ def check_names(platform: Platform) -> Iterator[Problem]:
     yield from _check_models(platform)
 
 
-def _check_models(platform: Platform) -> Iterator[Problem]:
+def _check_models(platform: Platform) -> Iterator[InputError]:
     owners: dict[str, str] = {}
     for name in platform.models:
         where = join("models", name)
         as_object = object_name(name)
         if not as_object[0].isalpha():
-            yield Problem(where, f"must begin with a letter, got {name!r}")
+            yield InputError(where, "must begin with a letter", name)
         if len(as_object) > _LONGEST_OBJECT:
-            yield Problem(where, f"must have at most {_LONGEST_OBJECT} characters, got {name!r}")
+            yield InputError(where, f"must have at most {_LONGEST_OBJECT} characters", name)
         if as_object in owners:
             message = f"must differ from {owners[as_object]!r} by more than punctuation"
-            yield Problem(where, f"{message}, got {name!r}")
+            yield InputError(where, message, name)
         owners.setdefault(as_object, name)
     for name, model in platform.models.items():
         if model.canary is None:
             continue
         where = join("models", name, "canary", "version")
         if model.canary.version == STABLE:
-            yield Problem(where, f"must not be {STABLE!r}, which names the other version")
+            yield InputError(where, f"must not be {STABLE!r}, which names the other version")
         whole = version_name(name, model.canary.version)
         as_object = object_name(whole)
         if len(as_object) > _LONGEST_OBJECT:
-            message = f"must make a name of at most {_LONGEST_OBJECT} characters, got {whole!r}"
-            yield Problem(where, message)
+            message = f"must make a name of at most {_LONGEST_OBJECT} characters"
+            yield InputError(where, message, whole)
         if as_object in owners:
-            message = f"must make a name of its own, got {whole!r}, the name of a model or version"
-            yield Problem(where, message)
+            message = "must make a name of its own"
+            yield InputError(where, message, whole, ", the name of a model or version")
         owners.setdefault(as_object, whole)
 
 
-def _problem(where: str, words: str, name: Callable[[], str]) -> Iterator[Problem]:
+def _problem(where: str, words: str, name: Callable[[], str]) -> Iterator[InputError]:
     try:
         name()
     except ValueError as error:
-        yield Problem(where, f"{words} {error}")
+        yield InputError(where, f"{words} {error}")

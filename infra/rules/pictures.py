@@ -2,28 +2,22 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from infra.stack import Engine, Platform, Task
-from infra.stack.problems import Problem, join
-
-PATCH_PIXELS = 16
-"""Of a side: eight pixels are a latent and two latents a patch, in Flux."""
+from infra.stack.problems import join
 
 
-def check_pictures(platform: Platform) -> Iterator[Problem]:
+def check_pictures(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the models of a platform that draw, or that say they do."""
     for name, model in platform.models.items():
         if model.task is not Task.IMAGE:
             if model.pictures is not None:
                 where = join("models", name, "pictures")
-                yield Problem(where, f"must be left out where task is {model.task.value}")
+                yield InputError(where, f"must be left out where task is {model.task.value}")
             continue
         if model.engine is not Engine.DIFFUSION:
-            message = f"must be diffusion where task is image, got {model.engine.value!r}"
-            yield Problem(join("models", name, "engine"), message)
+            message = "must be diffusion where task is image"
+            yield InputError(join("models", name, "engine"), message, model.engine.value)
         if model.canary is not None:
             where = join("models", name, "canary")
-            yield Problem(where, "must be left out where task is image")
-        for at, size in enumerate(() if model.pictures is None else model.pictures.sizes):
-            if any(int(side) % PATCH_PIXELS for side in size.split("x")):
-                where = join("models", name, "pictures", "sizes", at)
-                yield Problem(where, f"must be multiples of {PATCH_PIXELS}, got {size}")
+            yield InputError(where, "must be left out where task is image")

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from gke_inference.catalogue.input_error import Bare, InputError
 from infra.stack import ClusterMode, ClusterSpread, Platform, Region
-from infra.stack.problems import Problem, join
+from infra.stack.problems import join
 
 _MAINTENANCE_HOURS: Final = 48
 _PREFIXES: Final = {"nodes": (8, 29), "pods": (8, 24), "services": (8, 27), "proxies": (8, 26)}
 
 
-def check_regions(platform: Platform) -> Iterator[Problem]:
+def check_regions(platform: Platform) -> Iterator[InputError]:
     """Yield what is wrong with the regions of a platform."""
     for name, region in platform.regions.items():
         yield from _check_zones(name, region)
@@ -22,39 +23,39 @@ def check_regions(platform: Platform) -> Iterator[Problem]:
     yield from _check_overlaps(platform)
 
 
-def _check_zones(name: str, region: Region) -> Iterator[Problem]:
+def _check_zones(name: str, region: Region) -> Iterator[InputError]:
     for at, zone in enumerate(region.zones):
         if zone.rpartition("-")[0] != name:
-            message = f"must be a zone of {name}, got {zone!r}"
-            yield Problem(join("regions", name, "zones", at), message)
+            message = f"must be a zone of {name}"
+            yield InputError(join("regions", name, "zones", at), message, zone)
     for zone in sorted({zone for zone in region.zones if region.zones.count(zone) > 1}):
-        yield Problem(join("regions", name, "zones"), f"must name a zone once, got {zone!r} twice")
+        yield InputError(join("regions", name, "zones"), "must name a zone once", zone, " twice")
 
 
-def _check_mode(name: str, region: Region) -> Iterator[Problem]:
+def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     where = ("regions", name)
     is_autopilot = region.mode is ClusterMode.AUTOPILOT
     if is_autopilot and region.cluster is ClusterSpread.ZONAL:
-        message = "must be regional where mode is autopilot, got 'zonal'"
-        yield Problem(join(*where, "cluster"), message)
+        message = "must be regional where mode is autopilot"
+        yield InputError(join(*where, "cluster"), message, "zonal")
     if is_autopilot and region.auto_provisioning_limits is not None:
         message = "must be left out where mode is autopilot: GKE makes every node"
-        yield Problem(join(*where, "auto_provisioning_limits"), message)
+        yield InputError(join(*where, "auto_provisioning_limits"), message)
     pool = region.system_pool
     if pool is None:
         return
     if is_autopilot:
         message = "must be left out where mode is autopilot: GKE manages those nodes"
-        yield Problem(join(*where, "system_pool"), message)
+        yield InputError(join(*where, "system_pool"), message)
     if pool.min_nodes > pool.max_nodes:
-        message = f"must be at most max_nodes ({pool.max_nodes}), got {pool.min_nodes}"
-        yield Problem(join(*where, "system_pool", "min_nodes"), message)
+        message = f"must be at most max_nodes ({pool.max_nodes})"
+        yield InputError(join(*where, "system_pool", "min_nodes"), message, pool.min_nodes)
     if pool.max_nodes < len(region.zones):
         message = f"must be at least {len(region.zones)}, as it begins with a node in each zone"
-        yield Problem(join(*where, "system_pool", "max_nodes"), f"{message}, got {pool.max_nodes}")
+        yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
 
 
-def _check_maintenance(name: str, region: Region) -> Iterator[Problem]:
+def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
     """GKE wants 48 hours in any 32 days, which hold each day of the week four times."""
     window = region.maintenance
     if window is None:
@@ -63,33 +64,33 @@ def _check_maintenance(name: str, region: Region) -> Iterator[Problem]:
     hours = 4 * window.hours * len(set(window.days))
     if len(set(window.days)) != len(window.days):
         days = ", ".join(window.days)
-        yield Problem(join(where, "days"), f"must name a day once, got {days}")
+        yield InputError(join(where, "days"), "must name a day once", Bare(days))
     elif hours < _MAINTENANCE_HOURS:
-        message = f"must leave GKE {_MAINTENANCE_HOURS} hours in 32 days, got {hours}"
-        yield Problem(where, message)
+        message = f"must leave GKE {_MAINTENANCE_HOURS} hours in 32 days"
+        yield InputError(where, message, hours)
 
 
-def _check_ranges(name: str, region: Region) -> Iterator[Problem]:
+def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
     for use, cidr in _ranges(region).items():
         where = join("regions", name, "ranges", use)
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
-            yield Problem(where, f"must be an IPv4 range that starts at its mask, got {error}")
+            yield InputError(where, "must be an IPv4 range that starts at its mask", Bare(error))
             continue
         widest, narrowest = _PREFIXES[use]
         if not widest <= network.prefixlen <= narrowest:
-            message = f"must be between /{widest} and /{narrowest}, got {cidr!r}"
-            yield Problem(where, message)
+            message = f"must be between /{widest} and /{narrowest}"
+            yield InputError(where, message, cidr)
     for label, cidr in region.authorized_networks.items():
         try:
             ipaddress.IPv4Network(cidr)
         except ValueError as error:
             where = join("regions", name, "authorized_networks", label)
-            yield Problem(where, f"must be an IPv4 range that starts at its mask, got {error}")
+            yield InputError(where, "must be an IPv4 range that starts at its mask", Bare(error))
 
 
-def _check_overlaps(platform: Platform) -> Iterator[Problem]:
+def _check_overlaps(platform: Platform) -> Iterator[InputError]:
     ranges = [
         (join("regions", name, "ranges", use), cidr)
         for name, region in platform.regions.items()
@@ -98,8 +99,8 @@ def _check_overlaps(platform: Platform) -> Iterator[Problem]:
     ]
     for (first, first_cidr), (second, second_cidr) in combinations(ranges, 2):
         if ipaddress.IPv4Network(first_cidr).overlaps(ipaddress.IPv4Network(second_cidr)):
-            message = f"must not overlap {first} ({first_cidr}), got {second_cidr!r}"
-            yield Problem(second, message)
+            message = f"must not overlap {first} ({first_cidr})"
+            yield InputError(second, message, second_cidr)
 
 
 def _ranges(region: Region) -> dict[str, str]:

@@ -67,6 +67,11 @@ class EngineSettings(StackModel):
     """Most requests computed at once; by default the engine's. On TPU a new value compiles anew."""
     block_size: int | None = Field(default=None, ge=1, le=256)
     """Tokens of a block of the KV cache; by default the engine's."""
+    engine_args: dict[str, bool | int | float | str] | None = None
+    """Other flags of the engine, by name without the leading dashes, such as
+    max-num-batched-tokens; those that the platform sets are refused."""
+    engine_env: dict[str, bool | int | float | str] | None = None
+    """Other environment variables of the engine; those that the platform sets are refused."""
     prefix_caching: bool = True
     """Whether the KV cache of a prompt's beginning serves the next prompt that begins alike."""
     speculative: Speculative | None = None

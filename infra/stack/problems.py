@@ -8,13 +8,13 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gke_inference.catalogue.engines import retired
+from gke_inference.catalogue.input_error import Bare, InputError
 from infra.stack import Platform
 from infra.stack.fields import PATTERN_WORDS
 
@@ -30,26 +30,16 @@ _TYPE_WORDS: Final = {
     "string_type": "text",
     "tuple_type": "a list",
 }
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong: a field, by its path in the stack file, and the rule it breaks."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        """Return `PATH MESSAGE`, a sentence without a full stop."""
-        return f"{self.path} {self.message}" if self.path else self.message
+_Reader = Callable[[ErrorDetails, Sequence[str | int]], InputError]
+"""Returns what one error of the validator's means, at its place in the stack."""
 
 
 class StackError(Exception):
     """A stack that cannot be used. One line for each problem."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[InputError]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(problem.sentence() for problem in self.problems))
 
 
 def join(*parts: str | int) -> str:
@@ -87,48 +77,47 @@ def _near(word: str, words: Sequence[str]) -> str | None:
     return found[0] if found else None
 
 
-def one_of(value: str, known: Iterable[str]) -> str:
-    """Return the rule for a word of a list, with the value and the nearest word."""
+def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
+    """Return the error of a word that is not in a list, with the nearest one of the list."""
     words = list(known)
-    return f"must be one of {', '.join(words)}, got {value!r}{suggest(value, words)}"
+    return InputError(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
 
 
-def problems_of(error: ValidationError) -> list[Problem]:
+def problems_of(error: ValidationError) -> list[InputError]:
     """Return the problems that the validator found, in the order of the stack."""
     return [_problem(details) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails) -> Problem:
+def _problem(details: ErrorDetails) -> InputError:
     location = [part for part in details["loc"] if part != _KEY]
-    message = _MESSAGES.get(details["type"], _other)(details, location)
-    return Problem(join(*location), message)
+    return _MESSAGES.get(details["type"], _other)(details, location)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any) -> Bare:
     """Return a value as YAML would show it, shortened."""
     text = json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+    return Bare(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}...")
 
 
-def _unknown(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _unknown(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     known = _fields(location[:-1])
-    hint = suggest(str(location[-1]), known)
-    return f"is not a field of a stack{hint or '; the fields here are ' + ', '.join(known)}"
+    hint = suggest(str(location[-1]), known) or "; the fields here are " + ", ".join(known)
+    return InputError(join(*location), "is not a field of a stack", note=hint)
 
 
-def _missing(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _missing(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     meaning = _schema_at(location).get("description", "")
     sentence = meaning.split(";")[0].rstrip(".")
-    return f"is required: {sentence}" if sentence else "is required"
+    return InputError(join(*location), f"is required: {sentence}" if sentence else "is required")
 
 
-def _type(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _type(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     value = details["input"]
     wanted = _TYPE_WORDS[details["type"]]
     hint = " (without the quotes)" if isinstance(value, str) and _is_scalar(value, wanted) else ""
     if wanted == "text" and isinstance(value, int | float):
         hint = " (write it in quotes)"
-    return f"must be {wanted}, got {_shown(value)}{hint}"
+    return InputError(join(*location), f"must be {wanted}", _shown(value), hint)
 
 
 def _is_scalar(text: str, wanted: str) -> bool:
@@ -139,43 +128,46 @@ def _is_scalar(text: str, wanted: str) -> bool:
     return is_number and text.removeprefix("-").replace(".", "", 1).isdigit()
 
 
-def _word(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _word(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     known = [str(word) for word in _schema_at(location).get("enum", ())]
     value = str(details["input"])
     if location[-1] == "engine" and value in retired():
-        return f"must be one of {', '.join(known)}, got {value!r}: {retired()[value]}"
-    return one_of(value, known)
+        rule = f"must be one of {', '.join(known)}"
+        return InputError(join(*location), rule, value, f": {retired()[value]}")
+    return one_of(join(*location), value, known)
 
 
-def _pattern(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _pattern(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     pattern = str(details.get("ctx", {})["pattern"])
     wanted = PATTERN_WORDS.get(pattern, f"text that matches {pattern}")
-    return f"must be {wanted}, got {_shown(details['input'])}"
+    return InputError(join(*location), f"must be {wanted}", _shown(details["input"]))
 
 
-def _bound(words: str, name: str) -> Callable[[ErrorDetails, Sequence[str | int]], str]:
-    def message(details: ErrorDetails, location: Sequence[str | int]) -> str:
-        return f"must be {words} {details.get('ctx', {})[name]}, got {_shown(details['input'])}"
+def _bound(words: str, name: str) -> _Reader:
+    def problem(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
+        rule = f"must be {words} {details.get('ctx', {})[name]}"
+        return InputError(join(*location), rule, _shown(details["input"]))
 
-    return message
+    return problem
 
 
-def _length(words: str, name: str) -> Callable[[ErrorDetails, Sequence[str | int]], str]:
-    def message(details: ErrorDetails, location: Sequence[str | int]) -> str:
+def _length(words: str, name: str) -> _Reader:
+    def problem(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
         limit = details.get("ctx", {})[name]
         value = details["input"]
-        got = f"{_shown(value)} with {len(value)}" if isinstance(value, str) else f"{len(value)}"
-        unit = "characters" if isinstance(value, str) else "entries"
-        return f"must have {words} {limit} {unit}, got {got}"
+        if not isinstance(value, str):
+            return InputError(join(*location), f"must have {words} {limit} entries", len(value))
+        rule = f"must have {words} {limit} characters"
+        return InputError(join(*location), rule, _shown(value), f" with {len(value)}")
 
-    return message
-
-
-def _other(details: ErrorDetails, location: Sequence[str | int]) -> str:
-    return f"is not valid: {details['msg']}, got {_shown(details['input'])}"
+    return problem
 
 
-_MESSAGES: Final[Mapping[str, Callable[[ErrorDetails, Sequence[str | int]], str]]] = {
+def _other(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
+    return InputError(join(*location), f"is not valid: {details['msg']}", _shown(details["input"]))
+
+
+_MESSAGES: Final[Mapping[str, _Reader]] = {
     **dict.fromkeys(_TYPE_WORDS, _type),
     "enum": _word,
     "extra_forbidden": _unknown,

@@ -8,10 +8,10 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
-from planner.fit.architectures import Architecture
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import Loaded, Room, room
+from gke_inference.sizing.shapes import ModelShape, shape
 from planner.fit.chips import Accelerator, accelerator
-from planner.fit.memory import Loaded, Room, room
-from planner.fit.shapes import ModelShape, shape
 
 MOST_CHIPS = 32
 """Larger replicas are nobody's published inference."""

@@ -4,6 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from gke_inference.catalogue.input_error import InputError
 from planner.choice.plan import Choice, Plan, best_forms
 
 _COLOURS = (
@@ -25,7 +26,7 @@ def draw(answer: Plan, file: Path) -> int:
     priced = [one for one in best_forms(answer.choices) if one.usd_per_million is not None]
     shown = priced[:_MOST]
     if not shown:
-        raise ValueError("chart: must have a choice with a price, got none")
+        raise InputError("chart", "must have a choice with a price", None)
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "gke-inference"  # the same plan draws the same file

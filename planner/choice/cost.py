@@ -5,13 +5,15 @@ traffic out are not.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.prices import Price, price, rung_price
 from gke_inference.catalogue.rungs import Rung
+from planner.amount import UNKNOWN, Amount, amount_of, largest, total
 
 FIELDS = ("minimum", "expected", "maximum")
 """The figures of a line and of a bill."""
@@ -46,33 +48,33 @@ class Option:
     provisioning: str
     price: Price | None
 
+    @property
+    def usd_per_hour(self) -> Amount:
+        """The price as an amount, at least nothing where there is none."""
+        return amount_of(self.price) or UNKNOWN
+
 
 @dataclass(frozen=True)
 class Line:
-    """What one of `Served` costs; dollars an hour, None where no rung has a price."""
+    """What one of `Served` costs; dollars an hour, None where no rung has a price.
+
+    Minimum and expected are known from below where a rung up to the first with a price lacks a
+    price or a part of one, the maximum where any rung does.
+    """
 
     served: Served
     options: tuple[Option, ...]
     expected_replicas: int
-    minimum: float | None
+    minimum: Amount | None
     """As few replicas as allowed, on the first rung with a price."""
-    expected: float | None
-    maximum: float | None
-    """As many replicas as allowed, on the dearest rung with a price."""
-    lower_bounds: frozenset[str]
-    """Those of `minimum`, `expected` and `maximum` that lack a price or a part of one.
-
-    The first two lack what a rung up to the first with a price lacks, the last what any rung does.
-    """
+    expected: Amount | None
+    maximum: Amount | None
+    """As many replicas as allowed, on the most expensive rung with a price."""
 
     @property
     def first(self) -> Option | None:
         """The rung that minimum and expected are priced on."""
         return next((option for option in self.options if option.price is not None), None)
-
-    def is_lower_bound(self, field: str) -> bool:
-        """Return whether a price is missing in `minimum`, `expected` or `maximum`."""
-        return field in self.lower_bounds
 
     @property
     def unpriced(self) -> tuple[str, ...]:
@@ -86,13 +88,9 @@ class Bill:
 
     lines: tuple[Line, ...]
 
-    def total(self, field: str) -> float:
+    def total(self, field: str) -> Amount:
         """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
-        return sum(getattr(line, field) or 0.0 for line in self.lines)
-
-    def is_lower_bound(self, field: str) -> bool:
-        """Return whether a price is missing in the sum of `minimum`, `expected` or `maximum`."""
-        return any(line.is_lower_bound(field) for line in self.lines)
+        return total(getattr(line, field) or UNKNOWN for line in self.lines)
 
     def by(self, key: str) -> dict[str, "Bill"]:
         """Return the bills by `model`, `region` or `provisioning`."""
@@ -120,7 +118,7 @@ class Bill:
             f"{option.rung} in {line.served.region}"
             for line in self.lines
             for option in line.options
-            if _lacks(option)
+            if option.usd_per_hour.at_least
         )
         return list(dict.fromkeys(names))
 
@@ -142,39 +140,24 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
         mean_share: mean over peak of the traffic: expected replicas are that share of the most.
 
     Raises:
-        ValueError: the share is not above 0 and at most 1.
+        InputError: the share is not above 0 and at most 1.
     """
     if not 0 < mean_share <= 1:
-        raise ValueError(f"mean-share: must be above 0 to 1, got {mean_share}")
+        raise InputError("mean_share", "must be above 0 to 1", mean_share)
     return Bill(tuple(_line(one, mean_share) for one in served))
 
 
 def _line(one: Served, mean_share: float) -> Line:
     options = tuple(_option(rung, one.region) for rung in one.rungs)
-    prices = [option.price for option in options if option.price is not None]
     expected = max(one.minimum, math.ceil(one.maximum * mean_share))
-    if not prices:
-        return Line(one, options, expected, None, None, None, frozenset(FIELDS))
-    first, dearest = prices[0].usd_per_hour, max(each.usd_per_hour for each in prices)
+    priced = [option.usd_per_hour for option in options if option.price is not None]
+    if not priced:
+        return Line(one, options, expected, None, None, None)
+    first = Amount(priced[0].value, options[0].usd_per_hour.at_least)
+    highest = largest(option.usd_per_hour for option in options)
     return Line(
-        one,
-        options,
-        expected,
-        one.minimum * first,
-        expected * first,
-        one.maximum * dearest,
-        _lower_bounds(options),
+        one, options, expected, first * one.minimum, first * expected, highest * one.maximum
     )
-
-
-def _lower_bounds(options: Sequence[Option]) -> frozenset[str]:
-    if _lacks(options[0]):
-        return frozenset(FIELDS)
-    return frozenset({"maximum"}) if any(map(_lacks, options)) else frozenset()
-
-
-def _lacks(option: Option) -> bool:
-    return option.price is None or option.price.is_lower_bound
 
 
 @cache
@@ -202,8 +185,3 @@ def freshness(price: Price, today: date) -> str:
     except ValueError:
         return "undated"
     return "stale" if age > STALE_DAYS else "fresh"
-
-
-def difference(before: Bill, after: Bill) -> dict[str, float]:
-    """Return by how much a change makes a bill higher, dollars an hour, by field."""
-    return {field: after.total(field) - before.total(field) for field in FIELDS}

@@ -2,9 +2,16 @@
 
 import numpy as np
 
+from gke_inference.sizing.memory import (
+    STEP_TOKENS,
+    UTILISATION,
+    device_gib,
+    kv_copies,
+    kv_token_bytes,
+)
+from planner.amount import Amount
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
-from planner.fit.memory import STEP_TOKENS, UTILISATION, device_gib, kv_copies, kv_token_bytes
 from planner.speed.correction import correction
 from planner.speed.roofline_step import Step, step
 from planner.speed.throughput import BATCHES, curves
@@ -108,11 +115,12 @@ def _queue(question: Question, choice: Choice) -> list[str]:
 def _money(question: Question, choice: Choice) -> list[str]:
     if choice.price is None or choice.usd_per_hour is None or choice.usd_per_million is None:
         return [f"price: none is published for {choice.provisioning} in {choice.region}"]
-    each, bound = choice.price, "at least " if choice.price.is_lower_bound else ""
+    each = choice.price
+    paid = Amount(each.usd_per_hour, each.is_lower_bound).text("$.2f", "at least ")
     tokens = question.rate * question.made * 3600 / 1e6
     return [
-        f"price of a replica, {choice.provisioning} in {choice.region}: {bound}"
-        f"${each.usd_per_hour:.2f}/h ({each.source}, {each.date}, {each.confidence})",
+        f"price of a replica, {choice.provisioning} in {choice.region}: {paid}/h "
+        f"({each.source}, {each.date}, {each.confidence})",
         f"cost: {choice.replicas} x ${each.usd_per_hour:.2f} = ${choice.usd_per_hour.value:.2f}/h; "
         f"/ {tokens:.2f} million tokens of answers an hour = ${choice.usd_per_million.value:.2f} "
         f"a million",

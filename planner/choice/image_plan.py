@@ -14,10 +14,11 @@ from typing import Any
 
 from gke_inference.catalogue.accelerators import PROVISIONING, accelerator_names, regions_of
 from gke_inference.catalogue.accelerators import accelerator as offered
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import price
-from planner.fit.architectures import Architecture, find
+from gke_inference.sizing.architectures import Architecture, find
+from gke_inference.sizing.image_memory import check_copies_fit, served_gib
 from planner.fit.chips import accelerator
-from planner.fit.image_memory import check_copies_fit, served_gib
 from planner.fit.tables import table
 
 MEASURED_SPREAD = 1.15
@@ -103,7 +104,7 @@ def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: floa
     if seconds <= 0 or usd_per_chip_hour < 0:
         raise ValueError(f"seconds and price must be positive, got {seconds}, {usd_per_chip_hour}")
     if not 0 < utilisation <= 1:
-        raise ValueError(f"utilisation: must be above 0 and at most 1, got {utilisation}")
+        raise InputError("utilisation", "must be above 0 and at most 1", utilisation)
     return 1000 * seconds / 3600 * usd_per_chip_hour / utilisation
 
 
@@ -143,9 +144,9 @@ def picture_choices(
         ValueError: it is no model of pictures, or the rate is not positive.
     """
     if model.kind != "diffusion":
-        raise ValueError(f"model: must be a model of pictures, got {model.name}")
+        raise InputError("model", "must be a model of pictures", Bare(model.name))
     if not 0 < rate <= MOST_RATE:
-        raise ValueError(f"rate: must be above 0 to {MOST_RATE:g}, got {rate:g}")
+        raise InputError("rate", f"must be above 0 to {MOST_RATE:g}", Bare(f"{rate:g}"))
     found: list[PictureChoice] = []
     for word in accelerators or accelerator_names():
         if check_copies_fit(word, served_gib(model)) is not None:

@@ -8,13 +8,14 @@ from functools import cache
 import numpy as np
 
 from gke_inference.catalogue.accelerators import PROVISIONING, regions_of
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import Price
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import kv_cache_gib
 from planner.choice.availability import notes
 from planner.choice.candidates import Candidate, Refused, candidates
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
-from planner.fit.architectures import Architecture
-from planner.fit.memory import kv_cache_gib
 from planner.speed.correction import Traits, correction, gather, traits
 from planner.speed.roofline_step import Work, stack, work
 from planner.speed.throughput import Operation, curves, operate
@@ -58,29 +59,25 @@ class Question:
         """Refuse what makes no sense.
 
         Raises:
-            ValueError: a number is out of range.
+            InputError: a number is out of range.
         """
         if unknown := sorted(set(self.bits) - set(_BITS)):
-            raise ValueError(f"bits: must be one of {', '.join(map(str, _BITS))}, got {unknown[0]}")
+            raise InputError("bits", f"must be one of {', '.join(map(str, _BITS))}", unknown[0])
         positive = ("rate", "given", "made", "ttft_p95_ms", "tpot_p95_ms")
         for field in positive:
             value = getattr(self, field)
             if not 0 < value < math.inf:
-                raise ValueError(f"{field}: must be a number above 0, got {value:g}")
+                raise InputError(field, "must be a number above 0", Bare(f"{value:g}"))
         if not 0 <= self.prefix_share < 1:
-            raise ValueError(f"prefix_share: must be 0 to below 1, got {self.prefix_share}")
+            raise InputError("prefix_share", "must be 0 to below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
-            raise ValueError(f"utilisation: must be above 0 to 1, got {self.utilisation}")
+            raise InputError("utilisation", "must be above 0 to 1", self.utilisation)
         if self.context and self.context < self.given + self.made:
-            raise ValueError(
-                f"context: must be at least the {self.given + self.made} tokens of input and "
-                f"output together, or 0, got {self.context}"
-            )
+            least = f"the {self.given + self.made} tokens of input and output together"
+            raise InputError("context", f"must be at least {least}, or 0", self.context)
         if 0 < self.model.context < self.given + self.made:
-            raise ValueError(
-                f"input and output: must be at most the {self.model.context} tokens of "
-                f"{self.model.name} together, got {self.given + self.made}"
-            )
+            most = f"the {self.model.context} tokens of {self.model.name} together"
+            raise InputError("input and output", f"must be at most {most}", self.given + self.made)
 
     @property
     def longest(self) -> int:
@@ -157,8 +154,8 @@ def plan(question: Question) -> Plan:
         engine=question.engine,
     )
     if not held:
-        raise ValueError(f"model: must fit on some hardware; {refused[0].form.label}: "
-                         f"{refused[0].reason}")  # fmt: skip
+        why = f"{refused[0].form.label}: {refused[0].reason}"
+        raise InputError("model", f"must fit on some hardware; {why}")
     found = operation(question, held)
     choices = [
         _choice(question, one, found, at, provisioning, region)

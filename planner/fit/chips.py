@@ -102,8 +102,6 @@ NETWORK_GBPS = 25.0
 """Between two GPU hosts, in 10^9 bytes a second: one 200 Gbit/s interface, no RDMA. Assumed."""
 NETWORK_LATENCY_SECONDS = 60e-6
 """One message between two GPU hosts of a zone. Assumed."""
-RUNTIME_MEMORY_GB = {"gpu": 1.5, "tpu": 1.0, "cpu": 0.5}
-"""Activations, graphs and runtime, for each chip, inside the memory that the engine may use."""
 
 
 def accelerator(name: str) -> Accelerator:

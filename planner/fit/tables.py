@@ -13,5 +13,5 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """Return one table, such as `models` for data/models.yaml."""
+    """Return one table, such as `pictures` for data/pictures.yaml."""
     return yaml.load((DATA / f"{name}.yaml").read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - safe loaders only

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from planner.fit.chips import ACCELERATORS, RUNTIME_MEMORY_GB, accelerator
-from planner.fit.memory import kv_copies, kv_token_bytes
-from planner.fit.shapes import ModelShape, shape_of
+from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_copies, kv_token_bytes
+from gke_inference.sizing.shapes import ModelShape, shape_of
+from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import DATA
 from planner.speed.roofline_step import Work, most_kept_busy, work
 

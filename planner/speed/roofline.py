@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gke_inference.sizing.memory import kv_token_bytes
+from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import (
     COLLECTIVE_LATENCY_SECONDS,
     NETWORK_GBPS,
@@ -11,8 +13,6 @@ from planner.fit.chips import (
     Efficiency,
     efficiency_of,
 )
-from planner.fit.memory import kv_token_bytes
-from planner.fit.shapes import ModelShape
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gke_inference.sizing.memory import STEP_TOKENS, kv_copies, kv_token_bytes
+from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import (
     COLLECTIVE_LATENCY_SECONDS,
     NETWORK_GBPS,
     NETWORK_LATENCY_SECONDS,
     Accelerator,
 )
-from planner.fit.memory import STEP_TOKENS, kv_copies, kv_token_bytes
-from planner.fit.shapes import ModelShape
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.fit.memory import STEP_TOKENS
+from gke_inference.sizing.memory import STEP_TOKENS
 from planner.speed.correction import Z80, Correction, Traits
 from planner.speed.roofline_step import Array, Work, most_kept_busy, step
 

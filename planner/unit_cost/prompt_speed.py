@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.memory import STEP_TOKENS
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Estimate, Question, traits_of, work_of
-from planner.fit.memory import STEP_TOKENS
 from planner.speed.correction import Z80, Traits, correction
 from planner.speed.roofline_step import step
 from planner.unit_cost.unit_cost import (

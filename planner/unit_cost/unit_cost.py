@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.accelerators import accelerator as offered
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import Loaded, room, split
+from gke_inference.sizing.shapes import shape
+from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.candidates import Candidate, Form
 from planner.choice.image_plan import seconds_of
 from planner.choice.plan import Estimate, Question, operation
-from planner.fit.architectures import Architecture
-from planner.fit.memory import Loaded, room, split
-from planner.fit.shapes import shape
 from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"
@@ -28,7 +30,7 @@ PREFILL = "prefill"
 """Role of replicas that compute prompts for others, as `planner.choice.cost.Served` has it."""
 NO_LIMIT_MS = 1e9
 """Of a latency that is no matter."""
-_NOTHING = Estimate(0.0, 0.0, 0.0)
+_NOTHING = AmountRange(NOTHING, NOTHING, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,15 @@ class Traffic:
         """Refuse what makes no sense.
 
         Raises:
-            ValueError: a number is out of range; the message has the field first.
+            InputError: a number is out of range.
         """
         for field, value in (("input", self.given), ("output", self.made)):
             if value < 1:
-                raise ValueError(f"{field}: must be 1 or more, got {value}")
+                raise InputError(field, "must be 1 or more", value)
         if not 0 <= self.prefix_share < 1:
-            raise ValueError(f"prefix-share: must be 0 to below 1, got {self.prefix_share}")
+            raise InputError("prefix_share", "must be 0 to below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
-            raise ValueError(f"utilisation: must be above 0 to 1, got {self.utilisation}")
+            raise InputError("utilisation", "must be above 0 to 1", self.utilisation)
 
 
 @dataclass(frozen=True)
@@ -84,20 +86,19 @@ class UnitCost:
     """That the price and the speed are of; empty where no rung has a price."""
     speed: Speed
     utilisation: float
-    usd_per_replica_hour: float | None
-    is_lower_bound: bool
-    """Whether the price lacks a part, or a rung before the one it is of has none."""
+    usd_per_replica_hour: Amount | None
+    """At least that, where the price lacks a part, or a rung before the one it is of has none."""
     replicas: float
     """Expected ones: the weight of this line beside others."""
 
     @property
-    def usd(self) -> Estimate | None:
+    def usd(self) -> AmountRange | None:
         """Dollars a unit; None where speed or price are not known."""
         speed, price = self.speed.per_second, self.usd_per_replica_hour
         if speed is None or price is None:
             return None
         each = price / (3600 * self.utilisation / SIZES[self.speed.unit])
-        return Estimate(each / speed.value, each / speed.high, each / speed.low)
+        return AmountRange(each / speed.value, each / speed.high, each / speed.low)
 
     @property
     def units_per_hour(self) -> Estimate | None:
@@ -109,14 +110,7 @@ class UnitCost:
         return Estimate(many * speed.value, many * speed.low, many * speed.high)
 
 
-def amount(usd: float) -> str:
-    """Return the dollars of a unit: to the cent, or with two digits below ten cents."""
-    if not 0 < usd < 0.1:
-        return f"{usd:,.2f}"
-    return f"{usd:.{1 - math.floor(math.log10(usd))}f}"
-
-
-def blended(costs: Iterable[UnitCost]) -> Estimate | None:
+def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
     """Return dollars a unit over several lines, by the units each makes; None where one is unknown.
 
     The ends are those of all lines being off in the same direction, as errors of a model are. What
@@ -126,8 +120,8 @@ def blended(costs: Iterable[UnitCost]) -> Estimate | None:
     if not every or len({one.speed.unit for one in every}) > 1:
         return None
     prompts = {one.region: one for one in every if one.role == PREFILL}
-    usd, most, made, low, high = 0.0, 0.0, 0.0, 0.0, 0.0
-    least = 0.0
+    usd, least, most = NOTHING, NOTHING, NOTHING
+    made, low, high = 0.0, 0.0, 0.0
     for one in every:
         if one.role == PREFILL:
             continue
@@ -140,7 +134,9 @@ def blended(costs: Iterable[UnitCost]) -> Estimate | None:
         least += paid + beside.low * units.high
         most += paid + beside.high * units.low
         made, low, high = made + units.value, low + units.low, high + units.high
-    return Estimate(usd / made, least / high, most / low) if made else None
+    if not made:
+        return None
+    return AmountRange(usd / made, least / high, most / low)
 
 
 @dataclass(frozen=True)
@@ -228,10 +224,9 @@ def question_of(asked: Asked, traffic: Traffic) -> Question:
         ValueError: a request is longer than the model's context.
     """
     if traffic.given + traffic.made > asked.context:
-        raise ValueError(
-            f"input and output: must be at most the {asked.context} tokens of its context "
-            f"together, got {traffic.given + traffic.made}"
-        )
+        most = f"the {asked.context} tokens of its context together"
+        asks = traffic.given + traffic.made
+        raise InputError("input and output", f"must be at most {most}", asks)
     question = Question(
         asked.architecture,
         1.0,
@@ -294,7 +289,7 @@ def picture_speed(
     """
     taken = architecture.steps if steps is None else steps
     if taken < 1:
-        raise ValueError(f"steps: must be 1 or more, got {taken}")
+        raise InputError("steps", "must be 1 or more", taken)
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
     pixels = math.prod(int(side) for side in size.split("x"))
     rate = rung.chips / (seconds * pixels / REFERENCE_PIXELS)

@@ -1,8 +1,8 @@
 """What the planner knows of a model by its name: its size, its layers, how long its context."""
 
-from planner.fit.architectures import find
-from planner.fit.memory import Loaded
-from planner.fit.shapes import shape_of
+from gke_inference.sizing.architectures import find
+from gke_inference.sizing.memory import Loaded
+from gke_inference.sizing.shapes import shape_of
 from policies.objects.engines import Engine
 
 

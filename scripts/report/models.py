@@ -1,11 +1,11 @@
 """What a stack serves, as the page shows it: one entry a model, canaries beside their models."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gke_inference.catalogue.versions import engine_version
-from infra.plan.canary import VersionedModel, with_canaries
-from infra.plan.capacity import uses_tpu
-from infra.stack import Model, Platform
+from infra import plan as resolved
+from infra.plan import Plan
 from infra.stack.models import Slo
 from scripts.report.words import span, time
 
@@ -34,41 +34,38 @@ class ServedModel:
     """Of a canary: the model it stands in for, with its share."""
 
 
-def served_models(platform: Platform) -> tuple[ServedModel, ...]:
+def served_models(plan: Plan) -> tuple[ServedModel, ...]:
     """Return every model of a stack, in its order."""
-    every = with_canaries(platform)
-    return tuple(_served(every, name, model) for name, model in every.models.items())
+    return tuple(_served(plan, every) for every in plan.models.values())
 
 
-def _served(platform: Platform, name: str, model: Model) -> ServedModel:
+def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
+    served, model = every[0], every[0].settings
     standby = model.replicas.standby
     kept = f", {standby} on GPU standby" if standby else ""
+    version = served.version
     return ServedModel(
-        name,
+        served.name,
         model.task.value,
-        _engine(platform, model),
-        platform.form_of(model).value,
+        _engine(every),
+        plan.platform.form_of(model).value,
         model.capacity,
         f"{model.size.parameters_billion:g} B parameters of {model.size.bits} bit",
         model.context,
         span(model.replicas.min, model.replicas.max) + kept,
-        tuple(platform.regions_of(model)),
+        tuple(each.region for each in every),
         _promise(model.slo),
         model.adapters,
         model.live_adapters is not None,
-        f"{model.of}, {model.percent} %" if isinstance(model, VersionedModel) else None,
+        None if version is None else f"{version.of}, {version.percent} %",
     )
 
 
-def _engine(platform: Platform, model: Model) -> str:
-    kinds: set[str] = set()
-    for region in platform.regions_of(model):
-        on_tpu = uses_tpu(platform, model, region)
-        rungs = platform.capacity[model.capacity].rungs_in(region).values()
-        kinds |= {"tpu"} if on_tpu else set()
-        kinds |= {"gpu"} if any(not rung.accelerator.is_tpu for rung in rungs) else set()
-    releases = {engine_version(f"{model.engine.value}_{kind}") for kind in kinds}
-    return f"{model.engine.value} {' and '.join(sorted(releases))}"
+def _engine(every: Sequence[resolved.ServedModel]) -> str:
+    engine = every[0].settings.engine.value
+    kinds = {rung.kind for served in every for rung in served.rungs.values()}
+    releases = {engine_version(f"{engine}_{kind}") for kind in kinds}
+    return f"{engine} {' and '.join(sorted(releases))}"
 
 
 def _promise(slo: Slo | None) -> tuple[str, ...]:

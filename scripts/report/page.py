@@ -7,11 +7,11 @@ from pathlib import Path
 
 from infra.cost.costing import served, starts
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
+from infra.plan import Plan
 from infra.plan.endpoint import endpoint
-from infra.plan.names import Names
 from infra.quota.check import Limit, Standing, standings
 from infra.quota.needs import Need, needs
-from infra.stack import Budget, Platform
+from infra.stack import Budget
 from planner.choice.coldstart import DOUBLING_SECONDS
 from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
 from planner.unit_cost.unit_cost import Traffic
@@ -114,7 +114,7 @@ def unknown_limit(need: Need) -> Limit | None:
 
 
 def page(
-    platform: Platform,
+    plan: Plan,
     stack: str,
     folder: Path,
     *,
@@ -125,27 +125,28 @@ def page(
     """Return what a stack is, has, costs and risks.
 
     Args:
-        platform: the stack.
+        plan: the stack.
         stack: its name.
         folder: what `render` wrote of it.
         day: on which prices are looked at.
         now: what runs of it costs an hour, where something runs.
         limit_of: the limit of a quota; None where it is not known.
     """
+    platform = plan.platform
     read = sources([folder])
     worlds = [world_of(source) for source in read]
     report = check_objects(read, [listed.rule for listed in invariants().values()])
-    lines, started = served(platform), starts(platform)
+    lines, started = served(plan), starts(plan)
     total = bill(lines)
-    outdated, units = total.outdated(day), unit_costs(platform, total, DEFAULT_TRAFFIC)
+    outdated, units = total.outdated(day), unit_costs(plan, total, DEFAULT_TRAFFIC)
     resources = next((source.resources for source in read if source.resources), ())
-    locked, asked = versions(platform, worlds), standings(needs(platform), limit_of)
+    locked, asked = versions(plan, worlds), standings(needs(plan), limit_of)
     found = [
         *risks.of_rules(report),
         *risks.of_policies(findings(resources)),
-        *risks_capacity.of_capacity(platform),
+        *risks_capacity.of_capacity(plan),
         *risks_capacity.of_quota(asked, platform.project),
-        *risks_capacity.of_speed(platform, units),
+        *risks_capacity.of_speed(plan, units),
         *risks_capacity.of_starts(started),
         *risks_capacity.of_replicas(lines, started),
         *risks.of_versions(locked),
@@ -174,11 +175,11 @@ def page(
             DEFAULT_TRAFFIC,
             platform.budget,
         ),
-        places=places(platform, lines),
-        ladders=ladders(platform),
-        models=served_models(platform),
-        routes=_in_order(platform, routes(_of_regions(platform, worlds))),
-        bars=bars(platform, started),
+        places=places(plan, lines),
+        ladders=ladders(plan),
+        models=served_models(plan),
+        routes=_in_order(plan, routes(_of_regions(plan, worlds))),
+        bars=bars(plan, started),
         doubling=DOUBLING_SECONDS,
         quota=tuple(one for one in asked if one.need.kind == "accelerator"),
         risks=risks.ordered(found),
@@ -186,15 +187,15 @@ def page(
     )
 
 
-def _of_regions(platform: Platform, worlds: list[World]) -> list[World]:
+def _of_regions(plan: Plan, worlds: list[World]) -> list[World]:
     """Return the clusters in the order of the stack's regions."""
-    order = {Names(platform).cluster(region): at for at, region in enumerate(platform.regions)}
+    order = {region.cluster_name: at for at, region in enumerate(plan.regions.values())}
     return sorted(worlds, key=lambda world: order.get(world.name, len(order)))
 
 
-def _in_order(platform: Platform, found: tuple[Route, ...]) -> tuple[Route, ...]:
+def _in_order(plan: Plan, found: tuple[Route, ...]) -> tuple[Route, ...]:
     """Return routes in the order of the stack's models, those of no model last."""
-    order = list(platform.models)
+    order = list(plan.platform.models)
 
     def key(route: Route) -> int:
         return min((order.index(name) for name in route.names if name in order), default=len(order))

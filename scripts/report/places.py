@@ -5,12 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator
-from gke_inference.catalogue.prices import Price, rung_price
+from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
-from infra.plan.capacity import checked_rungs, listed_zones, model_zones, prefill_capacity
-from infra.plan.names import Names
-from infra.stack import Model, Platform
-from infra.stack.regions import Region
+from infra.plan import Plan, RegionCapacity, RegionPlan, ServedModel
+from planner.amount import Amount, amount_of
 from planner.choice.availability import notes, obtaining
 from planner.choice.cost import Served
 
@@ -45,7 +43,7 @@ class Offer:
     region: str
     zones: tuple[str, ...] | None
     """Where machines for the ladder's models can stand; None: the catalogue does not list them."""
-    price: Price | None
+    price: Amount | None
     """Of a replica an hour."""
     notes: tuple[str, ...]
     """What is known about getting it."""
@@ -110,77 +108,85 @@ def picture(rung: Rung) -> Chips:
     return Chips(rung.kind, rung.hosts, columns, each // columns)
 
 
-def ladders(platform: Platform) -> tuple[Ladder, ...]:
+def ladders(plan: Plan) -> tuple[Ladder, ...]:
     """Return every capacity of a stack, in its order."""
-    return tuple(_ladder(platform, name) for name in platform.capacity)
+    return tuple(_ladder(plan, name) for name in plan.platform.capacity)
 
 
-def _ladder(platform: Platform, name: str) -> Ladder:
-    capacity = platform.capacity[name]
-    users = {key: model for key, model in platform.models.items() if name in _capacities(model)}
+def _ladder(plan: Plan, name: str) -> Ladder:
+    users = _users(plan, name)
     by_place: dict[int, tuple[Rung, list[Offer]]] = {}
-    for region in platform.regions:
-        for at, rung in checked_rungs(platform, name, region).items():
+    for region, at_region in plan.regions.items():
+        capacity = at_region.capacity[name]
+        here = [served for every in users.values() for served in every if served.region == region]
+        for at, rung in capacity.rungs.items():
             offer = Offer(
                 region,
-                _zones(platform, users.values(), region, rung),
-                rung_price(rung, region, allow_lower_bound=True),
+                _zones(here, capacity, at),
+                amount_of(rung_price(rung, region, allow_lower_bound=True)),
                 notes(rung.accelerator, region, rung.provisioning),
             )
             by_place.setdefault(at, (rung, []))[1].append(offer)
+    settings = plan.platform.capacity[name]
     return Ladder(
         name,
         tuple(Step(rung, tuple(offers)) for _, (rung, offers) in sorted(by_place.items())),
         tuple(users),
-        capacity.move_back,
-        capacity.image_cache,
-        bool(users) and all(model.disk is not None for model in users.values()),
+        settings.move_back,
+        settings.image_cache,
+        bool(users) and all(every[0].settings.disk is not None for every in users.values()),
     )
 
 
+def _users(plan: Plan, capacity: str) -> dict[str, list[ServedModel]]:
+    """Return what runs on a capacity, by the name of the model; no canary, as its model does."""
+    found: dict[str, list[ServedModel]] = {}
+    for name, every in plan.models.items():
+        roles = [role for served in every if served.version is None for role in served.roles]
+        if own := [role for role in roles if role.capacity.name == capacity]:
+            found[name] = own
+    return found
+
+
 def _zones(
-    platform: Platform, users: Iterable[Model], region: str, rung: Rung
+    here: Iterable[ServedModel], capacity: RegionCapacity, at: int
 ) -> tuple[str, ...] | None:
     """Return the zones where a model that uses a rung can stand; None where nobody lists them."""
-    here = [model for model in users if region in platform.regions_of(model)]
-    if not here:
-        return listed_zones(platform, region, rung) or None
-    found = [model_zones(platform, model, region, rung) for model in here]
+    found = [served.zones(at) for served in here]
+    if not found:
+        return capacity.listed_zones[at] or None
     if any(zones is None for zones in found):
         return None
     return tuple(dict.fromkeys(zone for zones in found for zone in zones or ()))
 
 
-def _capacities(model: Model) -> tuple[str, ...]:
-    return (model.capacity, prefill_capacity(model) or model.capacity)
-
-
-def places(platform: Platform, lines: Iterable[Served]) -> tuple[Place, ...]:
+def places(plan: Plan, lines: Iterable[Served]) -> tuple[Place, ...]:
     """Return every region of a stack, in its order.
 
     Args:
-        platform: the stack.
+        plan: the stack.
         lines: of `infra.cost.costing.served`.
     """
     every = list(lines)
     return tuple(
-        _place(platform, name, region, [one for one in every if one.region == name])
-        for name, region in platform.regions.items()
+        _place(region, [one for one in every if one.region == region.name])
+        for region in plan.regions.values()
     )
 
 
-def _place(platform: Platform, name: str, region: Region, lines: list[Served]) -> Place:
-    pool, window = region.system_pool, region.maintenance
+def _place(region: RegionPlan, lines: list[Served]) -> Place:
+    settings = region.settings
+    pool, window = settings.system_pool, settings.maintenance
     by_model: dict[str, list[Served]] = {}
     for one in lines:
         by_model.setdefault(one.model, []).append(one)
     return Place(
-        name,
-        Names(platform).cluster(name),
-        region.mode.value,
-        region.cluster.value,
-        region.release_channel.value,
-        region.zones,
+        region.name,
+        region.cluster_name,
+        settings.mode.value,
+        settings.cluster.value,
+        settings.release_channel.value,
+        settings.zones,
         "managed by GKE"
         if pool is None
         else f"{pool.min_nodes} to {pool.max_nodes} {pool.machine_type}",

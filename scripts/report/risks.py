@@ -110,16 +110,15 @@ def of_budget(budget: Budget | None, bill: Bill) -> Iterator[Risk]:
         ("maximum", Severity.KNOW, "all replicas that the stack allows"),
     ):
         cost = bill.total(field) * HOURS_PER_MONTH
-        is_bound = bill.is_lower_bound(field)
-        if cost > bought:
-            sign = "≥ " if is_bound else ""
-            what = f"A month of {word} costs {sign}${cost:,.0f}, the budget buys ${bought:,.0f}"
+        if cost.value > bought:
+            what = f"A month of {word} costs {cost:$,.0f}, the budget buys ${bought:,.0f}"
             then = "raise the budget, allow fewer replicas, or take cheaper rungs first"
             yield Risk(severity, "Budget", what, "accelerator machines at list price", then)
             return
-        if is_bound and not is_open:
+        if cost.at_least and not is_open:
             what = (
-                f"A month of {word} costs at least ${cost:,.0f}, the budget buys ${bought:,.0f}: "
+                f"A month of {word} costs {cost.text('$,.0f', 'at least ')}, "
+                f"the budget buys ${bought:,.0f}: "
                 "whether that is enough is not known, as prices are missing"
             )
             yield Risk(Severity.KNOW, "Budget", what, listed(bill.lacking), "ask for a quote")

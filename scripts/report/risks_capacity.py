@@ -1,13 +1,10 @@
 """What can go wrong with what a stack runs on: ladders, zones, replicas, start times, quotas."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from gke_inference.catalogue.rungs import Rung
 from infra.cost.costing import Start
-from infra.plan.canary import with_canaries
-from infra.plan.capacity import checked_rungs, model_zones
+from infra.plan import Plan, ServedModel
 from infra.quota.check import Standing, request
-from infra.stack import Model, Platform
 from planner.choice.cost import Served
 from planner.unit_cost.unit_cost import UnitCost
 from scripts.report.risks import Risk, Severity, listed
@@ -16,63 +13,61 @@ from scripts.report.words import time
 _LASTING = frozenset(["reservation", "calendar", "on-demand"])
 
 
-def of_capacity(platform: Platform) -> Iterator[Risk]:
+def of_capacity(plan: Plan) -> Iterator[Risk]:
     """Yield ladders that end too early, and models that the loss of a zone or region takes down."""
-    for name, model in platform.models.items():
-        by_region = {
-            region: list(checked_rungs(platform, model.capacity, region).values())
-            for region in platform.regions_of(model)
-        }
-        if len(by_region) == 1 and len(platform.regions) > 1:
+    for name, every in plan.models.items():
+        if every[0].version is not None:
+            continue  # what is so of its model
+        if len(every) == 1 and len(plan.regions) > 1:
             yield Risk(
                 Severity.KNOW,
                 "Region",
-                f"{name} runs in one of {len(platform.regions)} regions",
-                next(iter(by_region)),
+                f"{name} runs in one of {len(plan.regions)} regions",
+                every[0].region,
                 "name more regions of the model, if it is to outlive one",
             )
-        yield from _of_ladders(name, model, by_region)
-        yield from _of_zones(platform, name, by_region)
+        yield from _of_ladders(name, every)
+        yield from _of_zones(name, every)
 
 
-def _of_ladders(name: str, model: Model, by_region: dict[str, list[Rung]]) -> Iterator[Risk]:
-    short = [region for region, rungs in by_region.items() if len(rungs) == 1]
+def _of_ladders(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
+    capacity = every[0].capacity.name
+    short = [served for served in every if len(served.rungs) == 1]
     if short:
-        rung = by_region[short[0]][0]
+        (rung,) = short[0].rungs.values()
         yield Risk(
             Severity.MEND,
             "Capacity",
             f"{name} has one rung, {rung.label}, and nothing to fall back on",
-            f"{model.capacity} in {listed(short)}",
+            f"{capacity} in {listed(served.region for served in short)}",
             "add a rung of another accelerator or another way to buy it",
         )
     fleeting = [
-        region
-        for region, rungs in by_region.items()
-        if rungs and _LASTING.isdisjoint(rung.provisioning for rung in rungs)
+        served.region
+        for served in every
+        if _LASTING.isdisjoint(rung.provisioning for rung in served.rungs.values())
     ]
     if fleeting:
         yield Risk(
             Severity.MEND,
             "Capacity",
             f"{name} has no rung that lasts: every machine can be taken back or ends by itself",
-            f"{model.capacity} in {listed(fleeting)}",
+            f"{capacity} in {listed(fleeting)}",
             "add a rung on demand or reserved",
         )
 
 
-def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -> Iterator[Risk]:
-    model = platform.models[name]
+def _of_zones(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
     alone: list[str] = []
-    for region, rungs in by_region.items():
-        found = {rung.label: model_zones(platform, model, region, rung) for rung in rungs}
+    for served in every:
+        found = {rung.label: served.zones(at) for at, rung in served.rungs.items()}
         for label, place in found.items():
             if place is not None and not place:
                 yield Risk(
                     Severity.STOPS,
                     "Capacity",
-                    f"{name} cannot get {label} in {region}: none of its zones has it",
-                    model.capacity,
+                    f"{name} cannot get {label} in {served.region}: none of its zones has it",
+                    served.capacity.name,
                     "add a zone that has it, or take the rung out",
                 )
         known = {zone for place in found.values() for zone in place or ()}
@@ -84,7 +79,7 @@ def _of_zones(platform: Platform, name: str, by_region: dict[str, list[Rung]]) -
             "Zone",
             f"{name} has all its machines of a region in one zone",
             listed(alone),
-            "add a disk in another zone" if model.disk else "add a rung in another zone",
+            f"add a {'rung' if every[0].disk_zones is None else 'disk'} in another zone",
         )
 
 
@@ -130,12 +125,11 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
             )  # fmt: skip
 
 
-def of_speed(platform: Platform, units: Iterable[UnitCost]) -> Iterator[Risk]:
+def of_speed(plan: Plan, units: Iterable[UnitCost]) -> Iterator[Risk]:
     """Yield the rungs on which a model keeps its promise of latency at no load."""
-    models = with_canaries(platform).models
     by_rung: dict[tuple[str, str], list[UnitCost]] = {}
     for one in units:
-        slo = models[one.model].slo
+        slo = plan.models[one.model][0].settings.slo
         has_promised = slo is not None and bool(slo.ttft_p95_ms or slo.tpot_p95_ms)
         if has_promised and not one.speed.keeps_promise:
             by_rung.setdefault((one.model, one.rung), []).append(one)

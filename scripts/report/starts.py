@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infra.cost.costing import Start
-from infra.stack import Platform
+from infra.plan import Plan
 from planner.choice.coldstart import ColdStart, Stage, asks_at, spare_replicas
 
 PHASES = {
@@ -36,17 +36,17 @@ class Bar:
     """Share of what the replicas can do at which the next one is to be asked for."""
 
 
-def bars(platform: Platform, found: list[Start]) -> tuple[Bar, ...]:
+def bars(plan: Plan, found: list[Start]) -> tuple[Bar, ...]:
     """Return the bars of `infra.cost.costing.starts`, in the order of the stack."""
     alike: dict[tuple[str, str, ColdStart], list[Start]] = {}
     for one in found:
         alike.setdefault((one.model, one.rung, one.start), []).append(one)
-    return tuple(_bar(platform, group) for group in alike.values())
+    return tuple(_bar(plan, group) for group in alike.values())
 
 
-def _bar(platform: Platform, group: list[Start]) -> Bar:
+def _bar(plan: Plan, group: list[Start]) -> Bar:
     one = group[0]
-    minimum = platform.models[one.model].replicas.min
+    minimum = plan.models[one.model][0].minimum
     return Bar(
         one.model,
         one.rung,

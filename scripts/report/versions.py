@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator, catalogue_date
 from gke_inference.catalogue.versions import gke_minimum
-from infra.plan.capacity import checked_rungs
-from infra.stack import Platform
+from infra.plan import Plan, RegionPlan
 from policies.objects.world import World
 from scripts.images_actions import Row, rows
 
@@ -46,11 +45,11 @@ class Versions:
         return sum(not row.is_pinned for row in self.images)
 
 
-def versions(platform: Platform, worlds: Iterable[World]) -> Versions:
+def versions(plan: Plan, worlds: Iterable[World]) -> Versions:
     """Return what runs in which version.
 
     Args:
-        platform: the stack.
+        plan: the stack.
         worlds: its rendered objects, by cluster.
     """
     objects = [each for world in worlds for each in world.objects]
@@ -66,27 +65,27 @@ def versions(platform: Platform, worlds: Iterable[World]) -> Versions:
         if each.kind == "CustomResourceDefinition"
     }
     return Versions(
-        tuple(rows(platform, next(iter(platform.regions)))),
-        _kubernetes(platform),
+        tuple(rows(plan.platform, next(iter(plan.regions)))),
+        _kubernetes(plan),
         {name: dict(sorted(found.items())) for name, found in sorted(kinds.items())},
         dict(sorted(definitions.items())),
         catalogue_date(),
     )
 
 
-def _kubernetes(platform: Platform) -> tuple[Kubernetes, ...]:
+def _kubernetes(plan: Plan) -> tuple[Kubernetes, ...]:
     alike: dict[tuple[str, str, str, str], list[str]] = {}
-    for region in platform.regions:
-        alike.setdefault(_of_region(platform, region), []).append(region)
+    for name, region in plan.regions.items():
+        alike.setdefault(_of_region(region), []).append(name)
     return tuple(Kubernetes(tuple(regions), *key) for key, regions in alike.items())
 
 
-def _of_region(platform: Platform, region: str) -> tuple[str, str, str, str]:
+def _of_region(region: RegionPlan) -> tuple[str, str, str, str]:
     """Return mode, channel, the oldest version that will do, and for what."""
-    settings = platform.regions[region]
+    settings = region.settings
     needed = {gke_minimum(_POOLS): "InferencePool"}
-    for capacity in platform.capacity:
-        for rung in checked_rungs(platform, capacity, region).values():
+    for capacity in region.capacity.values():
+        for rung in capacity.rungs.values():
             if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):
                 needed[least] = rung.accelerator
     least = max(needed, key=version_key)

@@ -2,24 +2,28 @@
 
 import math
 
-from planner.unit_cost.unit_cost import amount
+from planner.amount import Amount
 
 _AT_LEAST = "≥\N{NO-BREAK SPACE}"
 
 
-def dollars(value: float, is_lower_bound: bool = False) -> str:
+def dollars(value: Amount | float) -> str:
     """Return an amount without cents: `$698,545`, or `≥ $698,545` where a price is missing."""
-    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.0f}"
+    return _amount(value).text("$,.0f", _AT_LEAST)
 
 
-def cents(value: float, is_lower_bound: bool = False) -> str:
+def cents(value: Amount | float) -> str:
     """Return an amount with cents: `$10.80`, or `≥ $10.80` where a price is missing."""
-    return f"{_AT_LEAST if is_lower_bound else ''}${value:,.2f}"
+    return _amount(value).text("$,.2f", _AT_LEAST)
 
 
-def of_unit(value: float, is_lower_bound: bool = False) -> str:
+def of_unit(value: Amount | float) -> str:
     """Return what a unit costs: `$10.80`, `$0.0063`, or `≥ $0.0063` where a price is missing."""
-    return f"{_AT_LEAST if is_lower_bound else ''}${amount(value)}"
+    return _amount(value).text("$unit", _AT_LEAST)
+
+
+def _amount(value: Amount | float) -> Amount:
+    return value if isinstance(value, Amount) else Amount(value)
 
 
 def part(value: float, most: float) -> str:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from infra.plan import Plan
 from infra.quota.needs import Need, needs
-from infra.stack import Platform
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,15 @@ class Asked:
     after: int
 
 
-def capacity(before: Platform | None, after: Platform | None) -> tuple[Asked, ...]:
-    """Return the quotas asked for more or less than before, in the order of the stack.
-
-    Raises:
-        gke_inference.catalogue.rungs.RungError: a rung breaks a rule.
-    """
-    old, new = (_by_key(platform) for platform in (before, after))
+def capacity(before: Plan | None, after: Plan | None) -> tuple[Asked, ...]:
+    """Return the quotas asked for more or less than before, in the order of the stack."""
+    old, new = (_by_key(plan) for plan in (before, after))
     rows = (_asked(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old]))
     return tuple(row for row in rows if row.before != row.after)
 
 
-def _by_key(platform: Platform | None) -> dict[tuple[str, str], Need]:
-    found = () if platform is None else needs(platform)
+def _by_key(plan: Plan | None) -> dict[tuple[str, str], Need]:
+    found = () if plan is None else needs(plan)
     return {(need.metric.label, need.region or ""): need for need in found}
 
 

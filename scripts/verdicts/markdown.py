@@ -1,13 +1,12 @@
 """The verdict as one comment for a pull request: what matters in a line, the rest folded away."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.cost import FIELDS
-from planner.choice.plan import Estimate
-from planner.unit_cost.unit_cost import amount
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
-from scripts.verdicts.money import Money, Unit
+from scripts.verdicts.money import Money
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid
 from scripts.verdicts.rows import Row, counted, rows_of
@@ -162,12 +161,11 @@ def cost_line(money: Money) -> str:
         side = money.after or money.before
         if side is None or money.note:
             return "cost not compared"
-        sign = ("+" if money.after else "-") + "≥ " * ("expected" in side.lower_bounds)
-        return f"{sign}${side.expected:,.0f} a month expected"
-    change = money.after.expected - money.before.expected
+        return f"{'+' if money.after else '-'}{side.expected:$,.0f} a month expected"
+    change = money.after.expected.value - money.before.expected.value
     if not round(change):
         return "same accelerator cost"
-    missing = "expected" in (*money.before.lower_bounds, *money.after.lower_bounds)
+    missing = money.before.expected.at_least or money.after.expected.at_least
     return f"{_dollars(change)} a month expected{' at known prices' * missing}"
 
 
@@ -181,7 +179,7 @@ def _money(money: Money) -> list[str]:
     if not same:
         rows = [_amounts(field, money) for field in FIELDS]
         rows += [
-            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after, row.lower_bounds))
+            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after))
             for row in money.rows
         ]
         lines += [*_table(("$ a month", "before", "after", "change"), rows), ""]
@@ -189,37 +187,26 @@ def _money(money: Money) -> list[str]:
         (
             code(unit.model),
             unit.unit,
-            "none" if unit.is_new else _sign("before", unit) + _estimate(unit.before),
-            "none" if unit.is_gone else _sign("after", unit) + _estimate(unit.after),
+            "none" if unit.is_new else _estimate(unit.before),
+            "none" if unit.is_gone else _estimate(unit.after),
         )
         for unit in money.units
     ]
     lines += _table(("model", "$ for a", "before", "after"), rows)
-    if lines and money.is_lower_bound:
+    if lines and money.lacks_price:
         lines += ["", "≥: a price, or a part of one, is missing."]
     return lines
 
 
 def _amounts(field: str, money: Money) -> tuple[str, str, str, str]:
-    sides = {"before": money.before, "after": money.after}
-    bounds = [side for side, each in sides.items() if each and field in each.lower_bounds]
-    before, after = (getattr(each, field) if each else None for each in sides.values())
-    return field, *_both(before, after, bounds)
+    before, after = (getattr(side, field) if side else None for side in (money.before, money.after))
+    return field, *_both(before, after)
 
 
-def _both(
-    before: float | None, after: float | None, bounds: Collection[str]
-) -> tuple[str, str, str]:
-    sides = {"before": before, "after": after}
-    shown = [
-        "none" if each is None else f"{'≥ ' * (side in bounds)}{each:,.0f}"
-        for side, each in sides.items()
-    ]
-    return shown[0], shown[1], _dollars((after or 0.0) - (before or 0.0))
-
-
-def _sign(side: str, unit: Unit) -> str:
-    return "≥ " if side in unit.lower_bounds else ""
+def _both(before: Amount | None, after: Amount | None) -> tuple[str, str, str]:
+    shown = ["none" if each is None else f"{each:,.0f}" for each in (before, after)]
+    change = (after or NOTHING).value - (before or NOTHING).value
+    return shown[0], shown[1], _dollars(change)
 
 
 def _capacity(rows: Sequence[Asked]) -> list[str]:
@@ -236,12 +223,11 @@ def _capacity(rows: Sequence[Asked]) -> list[str]:
     return _table(("at most", "quota", "region", "before", "after"), cells)
 
 
-def _estimate(found: Estimate | None) -> str:
-    return (
-        "not known"
-        if found is None
-        else f"{amount(found.value)} ({amount(found.low)} to {amount(found.high)})"
-    )
+def _estimate(found: AmountRange | None) -> str:
+    if found is None:
+        return "not known"
+    low, high = (end.text("unit", "") for end in (found.low, found.high))
+    return f"{found.value:unit} ({low} to {high})"
 
 
 def _counts(found: Compared) -> str:

@@ -1,26 +1,25 @@
 """What a change costs: a month at minimum, expected and at maximum; by model; by million tokens."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from infra.cost.costing import served
 from infra.cost.unit_costs import by_model, unit_costs
+from infra.plan import Plan, resolve
 from infra.reading.load import read
-from infra.stack import Platform
+from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
-from planner.choice.plan import Estimate
-from planner.unit_cost.unit_cost import UnitCost, amount
+from planner.unit_cost.unit_cost import UnitCost
 
 
 @dataclass(frozen=True)
-class Amount:
+class MonthlyCost:
     """Dollars a month of accelerator machines, at list prices."""
 
-    minimum: float
-    expected: float
-    maximum: float
-    lower_bounds: tuple[str, ...] = ()
-    """Those that lack a price or a part of one."""
+    minimum: Amount
+    expected: Amount
+    maximum: Amount
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,8 @@ class Row:
 
     model: str
     region: str
-    before: float
-    after: float
-    lower_bounds: tuple[str, ...] = ()
-    """Those of `before` and `after` that lack a price or a part of one."""
+    before: Amount
+    after: Amount
 
 
 @dataclass(frozen=True)
@@ -41,92 +38,81 @@ class Unit:
 
     model: str
     unit: str
-    before: Estimate | None
+    before: AmountRange | None
     """Dollars; None where a part is not known, or the model is not there."""
-    after: Estimate | None
+    after: AmountRange | None
     is_new: bool
     is_gone: bool
-    lower_bounds: tuple[str, ...] = ()
-    """Those of `before` and `after` that lack a price or a part of one."""
 
 
 @dataclass(frozen=True)
 class Money:
     """A bill before and after; None for a side without the stack, or whose bill cannot be made."""
 
-    before: Amount | None = None
-    after: Amount | None = None
+    before: MonthlyCost | None = None
+    after: MonthlyCost | None = None
     rows: tuple[Row, ...] = ()
     """Those that change."""
     units: tuple[Unit, ...] = ()
     """Those that change."""
-    is_lower_bound: bool = False
-    """Whether some figure lacks a price or a part of one."""
     note: str = ""
-    """What could not be reckoned, and why."""
+    """What could not be calculated, and why."""
+
+    @property
+    def lacks_price(self) -> bool:
+        """Whether some figure lacks a price or a part of one."""
+        return any(side is not None and side.maximum.at_least for side in (self.before, self.after))
 
 
-def platform(stack: str, root: Path) -> Platform:
-    """Return a stack of a checkout, as this checkout's program reads it.
+def resolved(stack: str, root: Path) -> Plan:
+    """Return a stack of a checkout, as this checkout's program reads and resolves it.
 
     Raises:
         infra.stack.problems.StackError: it has another format, or says something that cannot be.
     """
-    return read(stack, root / "stacks")
+    return resolve(read(stack, root / "stacks"))
 
 
-def money(before: Platform | None, after: Platform | None, note: str = "") -> Money:
+def money(before: Plan | None, after: Plan | None, note: str = "") -> Money:
     """Return the difference between two stacks at the prices of this checkout."""
     bills = [None if one is None else bill(served(one)) for one in (before, after)]
-    bounds = [bool(line.lower_bounds) for each in bills if each for line in each.lines]
     units = [
         () if one is None or found is None else unit_costs(one, found)
         for one, found in zip((before, after), bills, strict=True)
     ]
     return Money(
-        before=_amount(bills[0]),
-        after=_amount(bills[1]),
+        before=_monthly(bills[0]),
+        after=_monthly(bills[1]),
         rows=tuple(_rows(*bills)),
         units=tuple(_units(*units)),
-        is_lower_bound=any(bounds),
         note=note,
     )
 
 
-def _amount(found: Bill | None) -> Amount | None:
+def _monthly(found: Bill | None) -> MonthlyCost | None:
     if found is None:
         return None
-    return Amount(
-        *(found.total(field) * HOURS_PER_MONTH for field in FIELDS),
-        lower_bounds=tuple(field for field in FIELDS if found.is_lower_bound(field)),
-    )
+    return MonthlyCost(*(found.total(field) * HOURS_PER_MONTH for field in FIELDS))
 
 
 def _rows(old: Bill | None, new: Bill | None) -> list[Row]:
     before, after = (_by_place(each) for each in (old, new))
-    nothing = (0.0, False)
     found: list[Row] = []
     for key in dict.fromkeys([*before, *after]):
-        (was, was_bound), (now, now_bound) = before.get(key, nothing), after.get(key, nothing)
-        if round(was, 2) != round(now, 2):
-            found.append(Row(*key, was, now, _sides(was_bound, now_bound)))
+        was, now = before.get(key, NOTHING), after.get(key, NOTHING)
+        if round(was.value, 2) != round(now.value, 2):
+            found.append(Row(*key, was, now))
     return found
 
 
-def _by_place(found: Bill | None) -> dict[tuple[str, str], tuple[float, bool]]:
-    """Return the expected month by model and region, and whether it lacks a price."""
+def _by_place(found: Bill | None) -> dict[tuple[str, str], Amount]:
+    """Return the expected month by model and region."""
     lines: dict[tuple[str, str], list[Line]] = {}
     for line in found.lines if found else ():
         lines.setdefault((line.served.model, line.served.region), []).append(line)
-    each = {key: Bill(tuple(group)) for key, group in lines.items()}
     return {
-        key: (one.total("expected") * HOURS_PER_MONTH, one.is_lower_bound("expected"))
-        for key, one in each.items()
+        key: Bill(tuple(group)).total("expected") * HOURS_PER_MONTH for key, group in lines.items()
     }
-
-
-def _sides(before: bool, after: bool) -> tuple[str, ...]:
-    return ("before",) * before + ("after",) * after
 
 
 def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
@@ -134,13 +120,62 @@ def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
     rows: list[Unit] = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         was, now = (side.get(name) for side in sides)
-        bounds = _sides(bool(was and was.is_lower_bound), bool(now and now.is_lower_bound))
         before, after = (each and each.usd for each in (was, now))
         if _said(before) != _said(after):
             unit = next(each.unit for each in (now, was) if each is not None)
-            rows.append(Unit(name, unit, before, after, was is None, now is None, bounds))
+            rows.append(Unit(name, unit, before, after, was is None, now is None))
     return rows
 
 
-def _said(found: Estimate | None) -> tuple[str, ...]:
-    return () if found is None else tuple(amount(n) for n in (found.value, found.low, found.high))
+def _said(found: AmountRange | None) -> tuple[str, ...]:
+    """Return what the figures look like; that one is known from below is no change."""
+    if found is None:
+        return ()
+    return tuple(each.text("unit", "") for each in (found.value, found.low, found.high))
+
+
+def money_as_json(found: Money) -> dict[str, Any]:
+    """Return the difference as JSON: plain numbers, and beside them which ones lack a price."""
+    return {
+        "before": _monthly_as_json(found.before),
+        "after": _monthly_as_json(found.after),
+        "rows": [
+            {
+                "model": row.model,
+                "region": row.region,
+                "before": row.before.value,
+                "after": row.after.value,
+                "lower_bounds": _sides(row.before, row.after),
+            }
+            for row in found.rows
+        ],
+        "units": [
+            {
+                **asdict(unit),
+                "before": None if unit.before is None else unit.before.as_json(),
+                "after": None if unit.after is None else unit.after.as_json(),
+                "lower_bounds": _sides(
+                    *(None if each is None else each.value for each in (unit.before, unit.after))
+                ),
+            }
+            for unit in found.units
+        ],
+        "is_lower_bound": found.lacks_price,
+        "note": found.note,
+    }
+
+
+def _monthly_as_json(month: MonthlyCost | None) -> dict[str, Any] | None:
+    if month is None:
+        return None
+    amounts: dict[str, Amount] = {field: getattr(month, field) for field in FIELDS}
+    return {
+        **{field: amount.value for field, amount in amounts.items()},
+        "lower_bounds": [field for field, amount in amounts.items() if amount.at_least],
+    }
+
+
+def _sides(before: Amount | None, after: Amount | None) -> list[str]:
+    """Return which of two amounts lack a price."""
+    sides = {"before": before, "after": after}
+    return [side for side, amount in sides.items() if amount is not None and amount.at_least]

@@ -5,14 +5,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gke_inference.catalogue.rungs import RungError
-from infra.stack import Platform
+from infra.plan import Plan
 from infra.stack.problems import StackError
 from scripts.preview_states import cluster_names
 from scripts.verdicts.capacity import Asked, capacity
 from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.checkouts import Checkout
-from scripts.verdicts.money import Money, money, platform
+from scripts.verdicts.money import Money, money, resolved
 from scripts.verdicts.moves import Move, moves
 from scripts.verdicts.rules import (
     Compared,
@@ -138,8 +137,8 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
     new = head if stack in head.stacks() else None
     side = Side.HEAD if old is None else Side.BASE if new is None else Side.BOTH
     try:
-        wanted = None if new is None else platform(stack, new.root)
-    except (StackError, RungError) as error:
+        wanted = None if new is None else resolved(stack, new.root)
+    except StackError as error:
         return StackVerdict(stack, side, error=f"{head.name}: {_line(error)}", is_head_broken=True)
     try:
         run = compare(cli, stack, old, new)
@@ -155,12 +154,12 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
     )
 
 
-def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackVerdict:
+def _judged(stack: str, side: Side, run: Run, wanted: Plan | None) -> StackVerdict:
     new = run.after
     states = [*run.before, *new]
     # a cluster that is given another name is still spoken of by the one it has
     clusters = {**cluster_names(new), **cluster_names(list(run.before))}
-    found = changes(run.steps, () if wanted is None else wanted.allow_replace, clusters)
+    found = changes(run.steps, () if wanted is None else wanted.platform.allow_replace, clusters)
     if wanted is None:  # no run of a stack that has no file takes anything away
         found = [replace(each, is_blocked=False) for each in found]
     shown = [readable(states) for states in (run.before, new)]
@@ -178,11 +177,11 @@ def _judged(stack: str, side: Side, run: Run, wanted: Platform | None) -> StackV
     )
 
 
-def _planned(stack: str, old: Checkout | None) -> tuple[Platform | None, str]:
+def _planned(stack: str, old: Checkout | None) -> tuple[Plan | None, str]:
     """Return the stack of the base, or why this checkout cannot read it."""
     try:
-        return (None if old is None else platform(stack, old.root)), ""
-    except (StackError, RungError) as error:
+        return (None if old is None else resolved(stack, old.root)), ""
+    except StackError as error:
         where = old.name if old else ""
         return None, f"{where}: this checkout cannot read its stack: {_line(error)}"
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
-from planner.fit.memory import kv_token_bytes
+from gke_inference.sizing.memory import kv_token_bytes
 from simulator.engine.request import RemoteKv, Request
 from simulator.engine.settings import Deployment
 

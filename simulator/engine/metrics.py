@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from planner.fit.memory import kv_token_bytes
+from gke_inference.sizing.memory import kv_token_bytes
 from planner.speed.roofline import CostModel, StepLoad
 from simulator.engine import DATA
 from simulator.engine.exposition import Metric

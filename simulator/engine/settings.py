@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from planner.fit.chips import RUNTIME_MEMORY_GB, Accelerator, accelerator
-from planner.fit.memory import kv_token_bytes
-from planner.fit.shapes import ModelShape, shape_in, shape_of
+from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
+from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
+from planner.fit.chips import Accelerator, accelerator
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30

@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.render import write
 from scripts.report.page import page as page_of
@@ -51,7 +52,7 @@ def page(states, tmp_path_factory):
     """File of the report of `prod`."""
     folder = tmp_path_factory.mktemp("report")
     write(states("prod"), folder)
-    found = page_of(read("prod"), "prod", folder, day=date(2026, 11, 21))
+    found = page_of(resolve(read("prod")), "prod", folder, day=date(2026, 11, 21))
     return write_report(found, folder)
 
 

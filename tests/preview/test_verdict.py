@@ -82,7 +82,7 @@ def test_what_changes_is_told_and_what_does_not_stays(checkout, runs):
     assert "Deployment models/llama-3-1-8b-picker" in {move.workload for move in stack.moves}
     assert stack.money.before is not None
     assert stack.money.after is not None
-    assert stack.money.after.expected > stack.money.before.expected
+    assert stack.money.after.expected.value > stack.money.before.expected.value
     assert [row.model for row in stack.money.rows] == ["gemma-3-4b"]
     assert {"tpu-v6e", "nvidia-l4"} <= {row.accelerator for row in stack.capacity}
     assert (stack.policies.new, stack.policies.mended) == ((), ())

@@ -1,7 +1,7 @@
 """vLLM's command line: the flags, types and messages of the real one.
 
-`data/flags.json` is the table of vLLM's own argument definitions, so that a flag that vLLM would
-refuse is refused here, with the words of argparse and exit status 2.
+The catalogue of the components has the table of vLLM's own argument definitions, so that a flag
+that vLLM would refuse is refused here, with the words of argparse and exit status 2.
 """
 
 import argparse
@@ -9,9 +9,10 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
+
+from gke_inference.catalogue import engine_flags
 
 DATA = Path(__file__).with_name("data")
 RAY_PORT = 6379
@@ -23,11 +24,9 @@ _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-@cache
 def flag_table() -> dict[str, Any]:
     """Return the version of vLLM and its flags: name to type, choices and aliases."""
-    table: dict[str, Any] = json.loads((DATA / "flags.json").read_text())
-    return table
+    return engine_flags.document("vllm")
 
 
 def version() -> str:

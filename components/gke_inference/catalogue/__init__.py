@@ -1,1 +1,1 @@
-"""Facts about accelerators, engines, prices, quotas and versions; free of Pulumi."""
+"""What is known about accelerators, machines and prices, free of Pulumi."""

@@ -5,6 +5,7 @@ may become one. Limits: resource naming pages of Compute Engine, GKE, IAM and Cl
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -61,3 +62,21 @@ def check_name(kind: str, name: str) -> str:
     if not re.fullmatch(rule.pattern, name):
         raise ValueError(f"must be {rule.words}, got {name!r}")
     return name
+
+
+def deployment_names(
+    model: str, form: str, role: str | None, kinds: Iterable[str]
+) -> dict[str, str]:
+    """Return the name of a model's Deployment by kind of hardware, or one under `any`.
+
+    Args:
+        model: Its name in Kubernetes.
+        form: `single`, `paired` or `dual-container`.
+        role: `decode` or `prefill`; None where one server does both.
+        kinds: Kinds of its rungs, `tpu` and `gpu`.
+    """
+    if form == "dual-container":
+        return {"any": model}
+    if role is not None:
+        return dict.fromkeys(kinds, f"{model}-{role}")
+    return {kind: f"{model}-{kind}" for kind in kinds}

@@ -27,6 +27,7 @@ from .accelerators import (
     tpu_slice,
     zones_of,
 )
+from .input_error import UNSAID, Bare, InputError
 
 MAX_RUN_HOURS = 168
 """Seven days, the longest a flex-start node lives."""
@@ -119,20 +120,6 @@ class Rung:
         return f"{self.accelerator} {shape} {self.provisioning}"
 
 
-class RungError(ValueError):
-    """A rung breaks a rule.
-
-    `path` is the whole way to the field (`capacity.chat.rungs[0].topology`), `field` its last part,
-    `rule` the message without the path.
-    """
-
-    def __init__(self, where: str, field: str, rule: str) -> None:
-        self.path = f"{where}.{field}" if where else field
-        self.field = field
-        self.rule = rule
-        super().__init__(f"{self.path}: {rule}")
-
-
 def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) -> Rung:
     """Returns the checked rung.
 
@@ -142,7 +129,7 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         region: The cluster's region; given, zones must be in it and the chip offered there.
 
     Raises:
-        RungError: A rule is broken.
+        InputError: A rule is broken; its path is the whole way to the field.
     """
     values = cast("Mapping[str, Any]", rung)
     chip = _checked_accelerator(values, where)
@@ -165,8 +152,9 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         _refuse(
             where,
             "accelerator",
-            f"must be offered in {region}, got {chip.name}, which is known in "
-            f"{', '.join(regions_of(chip.name))}",
+            f"must be offered in {region}",
+            Bare(chip.name),
+            f", which is known in {', '.join(regions_of(chip.name))}",
         )
     chips = hosts * per_node
     return Rung(
@@ -196,11 +184,11 @@ def checked_input(rung: RungArgs, where: str, *, region: str | None = None) -> R
         pulumi.InputPropertyError: A rule is broken.
     """
     try:
-        return check_rung(rung, where, region=region)
-    except RungError as error:
-        head, *rest = error.field.split("_")
+        return check_rung(rung, region=region)
+    except InputError as error:
+        head, *rest = error.path.split("_")
         name = head + "".join(part.capitalize() for part in rest)
-        raise pulumi.InputPropertyError(f"{where}.{name}", error.rule) from error
+        raise pulumi.InputPropertyError(f"{where}.{name}", error.message) from error
 
 
 def whole_number(value: object) -> int | None:
@@ -210,8 +198,8 @@ def whole_number(value: object) -> int | None:
     return int(value)
 
 
-def _refuse(where: str, field: str, rule: str) -> NoReturn:
-    raise RungError(where, field, rule)
+def _refuse(where: str, field: str, rule: str, value: object = UNSAID, note: str = "") -> NoReturn:
+    raise InputError(f"{where}.{field}" if where else field, rule, value, note)
 
 
 def _checked_accelerator(values: Mapping[str, Any], where: str) -> Accelerator:
@@ -224,7 +212,7 @@ def _checked_accelerator(values: Mapping[str, Any], where: str) -> Accelerator:
 def _checked_provisioning(values: Mapping[str, Any], where: str) -> str:
     given = values.get("provisioning")
     if given not in PROVISIONING:
-        _refuse(where, "provisioning", f"must be one of {', '.join(PROVISIONING)}, got {given!r}")
+        _refuse(where, "provisioning", f"must be one of {', '.join(PROVISIONING)}", given)
     return str(given)
 
 
@@ -232,18 +220,18 @@ def _check_reservation(values: Mapping[str, Any], provisioning: str, where: str)
     name = values.get("reservation")
     if provisioning in _NEEDS_RESERVATION:
         if not name:
-            _refuse(where, "reservation", f"must be a name with {provisioning}, got {name!r}")
+            _refuse(where, "reservation", f"must be a name with {provisioning}", name)
         if values.get("zones"):
             _refuse(
                 where,
                 "zones",
-                f"must be left out with {provisioning}, use 'reservation_zones', "
-                f"got {values['zones']!r}",
+                f"must be left out with {provisioning}, use 'reservation_zones'",
+                values["zones"],
             )
         return
     for field in ("reservation", "reservation_project", "reservation_zones"):
         if values.get(field) is not None:
-            _refuse(where, field, f"must be left out with {provisioning}, got {values[field]!r}")
+            _refuse(where, field, f"must be left out with {provisioning}", values[field])
 
 
 def _checked_slice(values: Mapping[str, Any], chip: Accelerator, where: str) -> Slice:
@@ -251,18 +239,19 @@ def _checked_slice(values: Mapping[str, Any], chip: Accelerator, where: str) -> 
         _refuse(
             where,
             "count",
-            f"must be left out for {chip.name}, a TPU is shaped by 'topology', "
-            f"got {values['count']!r}",
+            f"must be left out for {chip.name}, a TPU is shaped by 'topology'",
+            values["count"],
         )
     if values.get("hosts") is not None:
         _refuse(
             where,
             "hosts",
-            f"must be left out for {chip.name}, whose 'topology' says it, got {values['hosts']!r}",
+            f"must be left out for {chip.name}, whose 'topology' says it",
+            values["hosts"],
         )
     if not values.get("topology"):
         known = ", ".join(dict.fromkeys(entry.topology for entry in chip.slices))
-        _refuse(where, "topology", f"must be one of {known} for {chip.name}, got none")
+        _refuse(where, "topology", f"must be one of {known} for {chip.name}", None)
     topology = str(values["topology"])
     try:
         tpu_slice(chip.name, topology)
@@ -279,8 +268,8 @@ def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -
         _refuse(
             where,
             "topology",
-            f"must be left out for {chip.name}, a GPU node is shaped by 'count', "
-            f"got {values['topology']!r}",
+            f"must be left out for {chip.name}, a GPU node is shaped by 'count'",
+            values["topology"],
         )
     machine_type = values.get("machine_type")
     if machine_type is not None:
@@ -295,7 +284,7 @@ def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -
     count = whole_number(given)
     if count is None:
         known = ", ".join(str(number) for number in counts)
-        _refuse(where, "count", f"must be GPUs per node of {chip.name} ({known}), got {given!r}")
+        _refuse(where, "count", f"must be GPUs per node of {chip.name} ({known})", given)
     try:
         return gpu_machine(chip.name, count, machine_type)
     except ValueError as error:
@@ -306,7 +295,7 @@ def _checked_hosts(values: Mapping[str, Any], where: str) -> int:
     given = values.get("hosts", 1)
     hosts = whole_number(given)
     if hosts is None or not 1 <= hosts <= MAX_HOSTS:
-        _refuse(where, "hosts", f"must be 1 to {MAX_HOSTS} nodes of one replica, got {given!r}")
+        _refuse(where, "hosts", f"must be 1 to {MAX_HOSTS} nodes of one replica", given)
     return hosts
 
 
@@ -321,7 +310,7 @@ def _checked_zones(
     zones = _checked_names(values, field, where)
     for zone in zones:
         if region is not None and region_of(zone) != region:
-            _refuse(where, field, f"must be zones of {region}, got {zone!r}")
+            _refuse(where, field, f"must be zones of {region}", zone)
         listed = zones_of(chip.name, region_of(zone))
         offered = region_of(zone) in regions_of(chip.name)
         if trusted or (offered and not listed) or zone in listed:
@@ -330,14 +319,15 @@ def _checked_zones(
         _refuse(
             where,
             field,
-            f"must be zones with {chip.name} ({known}), got {zone!r}; "
-            "'allow_unlisted_zones' trusts a zone that is newer than the catalogue",
+            f"must be zones with {chip.name} ({known})",
+            zone,
+            "; 'allow_unlisted_zones' trusts a zone that is newer than the catalogue",
         )
     return zones
 
 
 def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
-    given: Any = values.get(field)
+    given: object = values.get(field)
     if given is None:
         return ()
     if isinstance(given, list | tuple):
@@ -345,16 +335,16 @@ def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[s
         texts = [name for name in names if isinstance(name, str) and name]
         if names and len(texts) == len(names) and len(set(texts)) == len(texts):
             return tuple(texts)
-    _refuse(where, field, f"must be a list of different names, or left out, got {given!r}")
+    _refuse(where, field, "must be a list of different names, or left out", values[field])
 
 
 def _checked_max_run_hours(values: Mapping[str, Any], provisioning: str, where: str) -> int | None:
     given = values.get("max_run_hours")
     if provisioning != "flex-start":
         if given is not None:
-            _refuse(where, "max_run_hours", f"must be left out with {provisioning}, got {given!r}")
+            _refuse(where, "max_run_hours", f"must be left out with {provisioning}", given)
         return None
     hours = MAX_RUN_HOURS if given is None else whole_number(given)
     if hours is None or not 1 <= hours <= MAX_RUN_HOURS:
-        _refuse(where, "max_run_hours", f"must be 1 to {MAX_RUN_HOURS} hours, got {given!r}")
+        _refuse(where, "max_run_hours", f"must be 1 to {MAX_RUN_HOURS} hours", given)
     return hours

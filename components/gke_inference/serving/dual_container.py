@@ -14,10 +14,12 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these costs
 """
 
 from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT
+from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.pod_spec import (
-    DRIVER_ENVIRONMENT,
+    HOME_ENVIRONMENT,
     Pod,
     beside,
     engine_container,
@@ -28,7 +30,6 @@ from gke_inference.serving.pod_spec import (
     tolerations,
 )
 from gke_inference.serving.weights import Storage
-from workloads.engine.spec import Serving
 
 WHOLE_NODE_LABEL = "gke-inference/whole-node"
 _WHY_PRIVILEGED = (
@@ -47,14 +48,13 @@ def dual_container_pod(
     """Returns the pod template; each map has a `gpu` and a `tpu` entry.
 
     Raises:
-        ValueError: A rung has no pool made by hand, or the TPU generation is not known here.
+        InputError: A rung has no pool made by hand, or the TPU generation is not known here.
     """
     for node in nodes.values():
         for rung in node.rungs:
             if not rung.node_pools:
-                raise ValueError(
-                    f"rungs: must have 'node_pools' in the dual-container form, got {rung.label}"
-                )
+                rule = "must have 'node_pools' in the dual-container form"
+                raise InputError("rungs", rule, Bare(rung.label))
     compute_class = nodes["tpu"].compute_class
     containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
     devices = max(node.tensor_parallel for node in nodes.values())
@@ -96,14 +96,12 @@ def tpu_environment(node: Hardware) -> list[Manifest]:
     """Returns what GKE's TPU device plugin would set, for one host.
 
     Raises:
-        ValueError: The generation is not one whose names are known here.
+        InputError: The generation is not one whose names are known here.
     """
     name = node.rungs[0].accelerator
     if name not in _GENERATIONS:
-        raise ValueError(
-            f"rungs: must be one of {', '.join(sorted(_GENERATIONS))} in the dual-container form,"
-            f" got {name}"
-        )
+        rule = f"must be one of {', '.join(sorted(_GENERATIONS))} in the dual-container form"
+        raise InputError("rungs", rule, Bare(name))
     topology = str(node.topology)
     bounds = ",".join([*topology.split("x"), "1"])
     fixed = {
@@ -141,8 +139,9 @@ def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Se
     container["ports"][-1] = health_port(port)
     container["resources"] = {"requests": _half_of_the_smaller(nodes)}
     container["securityContext"] = {"privileged": True}
-    kept = {*files.environment, *DRIVER_ENVIRONMENT, "POD_IP", "PYTHONPATH"}
-    container["env"] = [entry for entry in container["env"] if entry["name"] in kept]
+    # It runs as root, so it has root's home, and what samples spans is not passed on to it.
+    dropped = {*HOME_ENVIRONMENT, *pod.environment}
+    container["env"] = [entry for entry in container["env"] if entry["name"] not in dropped]
     container["volumeMounts"].append({"mountPath": "/dev/shm", "name": "shared-memory"})  # noqa: S108
     if kind == "tpu":
         container["env"] += tpu_environment(nodes["tpu"])

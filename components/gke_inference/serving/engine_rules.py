@@ -1,143 +1,112 @@
-"""What an engine or its hardware cannot do, refused before anything is made.
+"""What an engine or its hardware cannot do; the facts are in `gke_inference.catalogue.engines`."""
 
-One function for the reader of a stack and for `ModelServer`; the facts are those of
-`gke_inference.catalogue.engines`.
-"""
+from collections.abc import Iterator
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
+from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.serving.intent import ServingIntent
 
-_LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a model asks of its engine."""
-
-    engine: str = "vllm"
-    task: str = "generate"
-    adapters: int = 0
-    """How many adapters the stack names."""
-    has_live_adapters: bool = False
-    is_disaggregated: bool = False
-    block_size: int | None = None
-    kv_cache_dtype: str | None = None
-    max_batch: int | None = None
-    prefix_caching: bool = True
-    quantization: str | None = None
-    speculative: str | None = None
-    """How tokens are guessed: `ngram` or `draft`."""
-    has_draft: bool = False
-    """Whether a draft model is named."""
-    tensor_parallel: int | None = None
+_LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
-def wanted_of(args: Mapping[str, Any]) -> Wanted:
-    """Returns what the arguments of a `ModelServer` ask of its engine."""
-    guess: Mapping[str, Any] = args.get("speculative") or {}
-    whole = {
-        name: None if args.get(name) is None else int(args[name])
-        for name in ("block_size", "max_batch", "tensor_parallel")
-    }
-    return Wanted(
-        adapters=len(args.get("adapters", {})),
-        block_size=whole["block_size"],
-        engine=args.get("engine", "vllm"),
-        has_draft=guess.get("weights") is not None,
-        has_live_adapters=args.get("live_adapters") is not None,
-        is_disaggregated=args.get("role") is not None,
-        kv_cache_dtype=args.get("kv_cache_dtype"),
-        max_batch=whole["max_batch"],
-        prefix_caching=bool(args.get("prefix_caching", True)),
-        quantization=args.get("quantization"),
-        speculative=guess.get("method"),
-        task=args.get("task", "generate"),
-        tensor_parallel=whole["tensor_parallel"],
-    )
-
-
-def refused(wanted: Wanted, rungs: Sequence[Rung]) -> tuple[str, str] | None:
-    """Returns the first field that asks for too much and the rule that it breaks, or None.
-
-    The field is that of `ModelServerArgs`; the rule is the rest of a sentence.
-    """
+def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield what asks for too much on the first rung where something does."""
     try:
-        facts = engine(wanted.engine)
+        facts = engine(intent.engine)
     except ValueError as error:
-        return "engine", str(error)
-    for rung in rungs:
+        yield InputError("engine", str(error))
+        return
+    for name, value in intent.engine_args.items():
+        if (problem := flag_problem(facts.name, facts.title, name, value)) is not None:
+            yield problem.at(f"engine_args.{name}")
+    for name, value in intent.engine_env.items():
+        if (problem := variable_problem(name, value)) is not None:
+            yield problem.at(f"engine_env.{name}")
+    for rung in intent.rungs.values():
         able = facts.abilities(rung.kind, rung.accelerator)
         if able is None:
             kinds = " and ".join(sorted(facts.hardware))
             message = f"must run on every rung: {facts.title} has {kinds} only, {rung.label} is one"
-            return "engine", f"{message} of them, got {wanted.engine!r}"
-        for problem in _problems(wanted, facts, able, rung):
-            return problem
-    return None
+            yield InputError("engine", f"{message} of them", intent.engine)
+            return
+        found = list(_problems(intent, facts, able, rung))
+        yield from found
+        if found:
+            return
 
 
 def _problems(
-    wanted: Wanted, facts: EngineFacts, able: Abilities, rung: Rung
-) -> Iterator[tuple[str, str]]:
+    intent: ServingIntent, facts: EngineFacts, able: Abilities, rung: Rung
+) -> Iterator[InputError]:
     where = f"{facts.title} on {rung.accelerator}"
-    if wanted.task not in able.tasks:
-        yield "task", f"must be one of {', '.join(able.tasks)} with {where}, got {wanted.task!r}"
-    yield from _whole_features(wanted, able, rung, where)
-    if not wanted.prefix_caching and not able.prefix_caching:
-        yield "prefix_caching", f"must be left out: {where} has no switch for it, got false"
-    if wanted.max_batch is not None and not able.max_batch:
+    if intent.task not in able.tasks:
+        yield InputError("task", _words(able.tasks, where), intent.task)
+        return
+    yield from _features(intent, able, rung, where)
+    if not intent.prefix_caching and not able.prefix_caching:
+        yield InputError("prefix_caching", f"must be left out: {where} has no switch for it", False)
+    if intent.max_batch is not None and not able.max_batch:
         rule = f"must be left out: {where} has it in the weights' own configuration"
-        yield "max_batch", f"{rule}, got {wanted.max_batch}"
+        yield InputError("max_batch", rule, intent.max_batch)
     for name in _LISTS:
-        value, known = getattr(wanted, name), getattr(able, name)
-        if value is None or value in known:
-            continue
-        words = ", ".join(map(str, known))
-        rule = f"must be one of {words} with" if known else "must be left out with"
-        yield name, f"{rule} {where}, got {value!r}"
-    yield from _speculation(wanted)
-    if wanted.tensor_parallel is not None:
-        yield from _split(wanted.tensor_parallel, able, rung, where)
+        value, known = getattr(intent, name), getattr(able, name)
+        if value is not None and value not in known:
+            yield InputError(name, _words(known, where), value)
+    yield from _guessing(intent, able, where)
+    if intent.tensor_parallel is not None:
+        yield from _split(intent.tensor_parallel, able, rung, where)
 
 
-def _whole_features(
-    wanted: Wanted, able: Abilities, rung: Rung, where: str
-) -> Iterator[tuple[str, str]]:
-    if wanted.adapters and (not able.adapters or wanted.task == "embed"):
+def _words(known: tuple[object, ...], where: str) -> str:
+    if not known:
+        return f"must be left out with {where}"
+    return f"must be one of {', '.join(map(str, known))} with {where}"
+
+
+def _features(
+    intent: ServingIntent, able: Abilities, rung: Rung, where: str
+) -> Iterator[InputError]:
+    is_embedding = intent.task == "embed"
+    if intent.adapters and (not able.adapters or is_embedding):
         cause = f"{where} serves none" if not able.adapters else "task is embed"
-        yield "adapters", f"must be left out where {cause}, got {wanted.adapters}"
-    if wanted.has_live_adapters and (not able.live_adapters or wanted.task == "embed"):
+        yield InputError("adapters", f"must be left out where {cause}", len(intent.adapters))
+    if intent.live_adapters is not None and (not able.live_adapters or is_embedding):
         cause = f"{where} loads none" if not able.live_adapters else "task is embed"
-        yield "live_adapters", f"must be left out where {cause}"
-    if wanted.is_disaggregated and not able.disaggregated:
-        yield "role", f"must be left out: {where} is not wired for prefill and decode apart"
+        yield InputError("live_adapters", f"must be left out where {cause}")
+    if intent.role is not None and not able.disaggregated:
+        rule = f"must be left out: {where} is not wired for disaggregated prefill and decode"
+        yield InputError("role", rule)
     if rung.is_multi_host and not able.multi_host:
         message = f"must be one that spans hosts: {rung.label} has {rung.hosts}"
-        yield "engine", f"{message}, got {wanted.engine!r}"
+        yield InputError("engine", message, intent.engine)
 
 
-def _speculation(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    if wanted.speculative is None:
+def _guessing(intent: ServingIntent, able: Abilities, where: str) -> Iterator[InputError]:
+    guess = intent.speculative
+    if guess is None:
         return
-    if wanted.task != "generate":
-        yield "speculative", f"must be left out: nothing is decoded, got it with {wanted.task!r}"
-    if wanted.speculative == "draft" and not wanted.has_draft:
-        yield "speculative.weights", "must name the draft model with method 'draft', got none"
-    if wanted.speculative != "draft" and wanted.has_draft:
-        method = wanted.speculative
-        yield "speculative.weights", f"must be left out with method {method!r}"
+    if guess.method not in able.speculative:
+        yield InputError("speculative", _words(able.speculative, where), guess.method)
+        return
+    if intent.task != "generate":
+        rule = "must be left out: nothing is decoded"
+        yield InputError("speculative", rule, Bare(f"it with {intent.task!r}"))
+    if guess.method == "draft" and guess.weights is None:
+        rule = "must name the draft model with method 'draft'"
+        yield InputError("speculative.weights", rule, None)
+    if guess.method != "draft" and guess.weights is not None:
+        rule = f"must be left out with method {guess.method!r}"
+        yield InputError("speculative.weights", rule, guess.weights)
 
 
-def _split(size: int, able: Abilities, rung: Rung, where: str) -> Iterator[tuple[str, str]]:
+def _split(size: int, able: Abilities, rung: Rung, where: str) -> Iterator[InputError]:
     """One copy on a part of the devices: as many copies as fill the replica, on one host."""
     field = "tensor_parallel"
     if rung.devices % size:
-        yield field, f"must divide the {rung.devices} devices of {rung.label}, got {size}"
+        yield InputError(field, f"must divide the {rung.devices} devices of {rung.label}", size)
     elif size != rung.devices and not able.data_parallel:
-        yield field, f"must be {rung.devices}: {where} holds one copy a replica, got {size}"
+        yield InputError(field, f"must be {rung.devices}: {where} holds one copy a replica", size)
     elif size != rung.devices and rung.is_multi_host:
-        yield field, f"must be left out where a replica has {rung.hosts} hosts, got {size}"
+        yield InputError(field, f"must be left out where a replica has {rung.hosts} hosts", size)

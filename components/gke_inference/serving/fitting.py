@@ -1,41 +1,38 @@
-"""Whether the rungs of a model server hold its model."""
+"""Whether rungs hold a model: the arithmetic of `gke_inference.sizing` on an intent."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from planner.fit.image_memory import check_copies_fit
-from planner.fit.memory import check_fit, loaded, weights_gib
+from gke_inference.serving.intent import ServingIntent
+from gke_inference.sizing.image_memory import check_copies_fit
+from gke_inference.sizing.memory import Loaded, check_fit, loaded, weights_gib
 
 
-def check_rungs(args: Mapping[str, Any], task: str, rungs: list[Rung]) -> None:
-    """Refuses rungs that do not hold the model.
-
-    Args:
-        args: Of a `ModelServer`.
-        task: What it answers with.
-        rungs: Where it may run.
-
-    Raises:
-        ValueError: One of them does not.
-    """
-    for rung in rungs:
-        reason = _unfit(args, task, rung)
+def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield the first rung that does not hold the model."""
+    for place, rung in intent.rungs.items():
+        reason = unfit(intent, rung)
         if reason is not None:
-            raise ValueError(f"rungs: must hold the model, which {reason}")
+            yield InputError("rungs", f"must hold the model on every rung; {place}: it {reason}")
+            return
 
 
-def _unfit(args: Mapping[str, Any], task: str, rung: Rung) -> str | None:
-    billions, bits = float(args["parameters_billion"]), float(args.get("weight_bits", 16))
-    if task == "image":
-        return check_copies_fit(rung.accelerator, weights_gib(billions, bits))
-    split = args.get("tensor_parallel")
-    model = loaded(
-        str(args["weights"]),
-        str(args.get("served_name", args["model"])),
-        parameters_billion=billions,
-        bits=bits,
-        context=int(args["context_tokens"]),
-        kv_cache_dtype=args.get("kv_cache_dtype"),
+def loaded_model(intent: ServingIntent) -> Loaded:
+    """Return a model that makes no images as its engine loads it."""
+    return loaded(
+        intent.weights,
+        intent.served_name,
+        parameters_billion=intent.parameters_billion,
+        bits=intent.weight_bits,
+        context=intent.context_tokens,
+        kv_cache_dtype=intent.kv_cache_dtype,
     )
-    return check_fit(rung, model, None if split is None else int(split))
+
+
+def unfit(intent: ServingIntent, rung: Rung) -> str | None:
+    """Return why a rung does not hold a model, or None when it does."""
+    if intent.task == "image":
+        weights = weights_gib(intent.parameters_billion, intent.weight_bits)
+        return check_copies_fit(rung.accelerator, weights)
+    return check_fit(rung, loaded_model(intent), intent.tensor_parallel)

@@ -20,9 +20,9 @@ import copy
 from gke_inference.base.manifests import Manifest, manifest
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import command
+from gke_inference.serving.launcher.commands import program
+from gke_inference.serving.launcher.spec import PORT, Serving
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod
-from workloads.engine.commands import arguments, program
-from workloads.engine.spec import PORT, Serving
 
 WORKER_LABEL = "gke-inference/worker-of"
 GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
@@ -173,7 +173,7 @@ def _worker(pod: Pod, leader: Manifest, serving: Serving) -> Manifest:
         del container["args"]
     else:  # it has no API: there is nothing for a launcher to ask
         container["command"] = list(program(serving.engine))
-        container["args"] = [*arguments(serving), "--headless"]
+        container["args"] = [*container["args"], "--headless"]
     return template
 
 

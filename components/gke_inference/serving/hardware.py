@@ -8,6 +8,7 @@ smallest.
 from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator, machine
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 
 # What a machine whose vCPUs and memory are not published is taken to have at least.
@@ -64,18 +65,18 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
     """Returns what the rungs of one kind have in common.
 
     Raises:
-        ValueError: They have too little in common for one pod.
+        InputError: They have too little in common for one pod.
     """
     mine = tuple(rung for rung in rungs if rung.kind == kind)
     if not mine:
-        raise ValueError(f"rungs: must have a {kind} rung, got {', '.join(r.label for r in rungs)}")
+        labels = ", ".join(rung.label for rung in rungs)
+        raise InputError("rungs", f"must have a {kind} rung", Bare(labels))
     first = mine[0]
     for rung in mine[1:]:
         if _shape(rung) != _shape(first):
-            raise ValueError(
-                "rungs: must all have the same chips and topology for one kind of accelerator,"
-                f" got {first.label} and {rung.label}: use two capacities"
-            )
+            rule = "must all have the same chips and topology for one kind of accelerator"
+            labels = Bare(f"{first.label} and {rung.label}")
+            raise InputError("rungs", rule, labels, ": use two capacities")
     machines = [machine(rung.accelerator, rung.machine_type) for rung in mine]
     return Hardware(
         chips=first.chips_per_node,

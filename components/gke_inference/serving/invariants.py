@@ -11,6 +11,14 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.pod_spec import MODEL_LABEL
 
+_SPLIT: dict[str, tuple[str, str | None]] = {
+    "diffusion": ("--workers", None),
+    "sglang": ("--tp-size", "--dp-size"),
+    "tgi": ("--num-shard", None),
+    "vllm": ("--tensor-parallel-size", "--data-parallel-size"),
+}
+"""By engine: the flag that splits a model over devices, and the flag for its copies. The image
+server has a whole copy, and a process, on each chip; Triton's weights fix the split."""
 _PATH_HOLDERS = ("HOME", "_DIR", "_HOME", "_PATH", "_ROOT")
 _SEARCHED = ("LD_LIBRARY_PATH",)  # folders of the image and of the driver, which GKE mounts itself
 
@@ -66,16 +74,19 @@ def unmounted_paths(container: Manifest) -> list[str]:
 
 
 def _parallelism(container: Manifest, node: Hardware) -> list[str]:
-    # the image server has a whole copy on each chip, and a process for each
-    asked = _flag(container["args"], "--tensor-parallel-size") or _flag(
-        container["args"], "--workers"
-    )
-    stages = _flag(container["args"], "--pipeline-parallel-size")
     found: list[str] = []
+    split, copies = _SPLIT.get(container["name"].removesuffix(f"-{node.kind}"), (None, None))
+    if split is None:
+        return found
+    args: list[str] = container["args"]
+    asked = _flag(args, split)
+    if asked is not None and copies is not None:
+        asked = str(int(asked) * int(_flag(args, copies) or "1"))
+    stages = _flag(args, "--pipeline-parallel-size")
     per_chip = accelerator(node.rungs[0].accelerator).devices_per_chip
     devices, wanted = node.hosts * node.chips * per_chip, (asked or "1", stages or "1")
     if node.hosts == 1 and asked != str(devices):
-        found.append(f"--tensor-parallel-size is {asked}, the node has {devices} devices")
+        found.append(f"{split} is {asked}, the node has {devices} devices")
     elif node.hosts > 1 and int(wanted[0]) * int(wanted[1]) != devices:
         found.append(
             f"--tensor-parallel-size {wanted[0]} times --pipeline-parallel-size {wanted[1]} is not"

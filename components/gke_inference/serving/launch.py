@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gke_inference.base.manifests import Manifest, fingerprint, labels_for, manifest
 from gke_inference.catalogue.engines import engine
-from workloads.engine.commands import arguments, program
-from workloads.engine.spec import Serving, Spec
+from gke_inference.serving.launcher.commands import arguments, program
+from gke_inference.serving.launcher.spec import Serving, Spec
 
 HOME = "/opt/gke-inference"
 FOLDER = f"{HOME}/engine"
@@ -59,8 +59,8 @@ def config_map(name: str, namespace: str, spec: Spec) -> Manifest:
 
 
 def launcher_files() -> dict[str, str]:
-    """Returns the launcher's files by name."""
-    folder = Path(__file__).parents[3] / "workloads" / "engine"
+    """Return the launcher's files by name; `launcher` is a link to `workloads/engine`."""
+    folder = Path(__file__).with_name("launcher")
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.py"))}
 
 

@@ -13,8 +13,6 @@ from gke_inference.serving.weights import BucketPath, Storage
 
 MOUNT = "/mnt/live-adapters"
 LOADER = "adapter-loader"
-RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Ranks that vLLM has kernels for: a choice of `--max-lora-rank`, not any number."""
 LOADER_PORT = 8010
 _VOLUME = "live-adapters"
 _POLL_SECONDS = 2
@@ -81,7 +79,7 @@ def loader_container(
     """Returns the container that loads adapters into the engine of its pod.
 
     Before the replica is ready it also asks the engine once for an adapter: the picker takes a
-    replica that never computed one for full (see `workloads.adapter_loader.Engine.warm`).
+    replica that never computed one for full (see `adapter_loader.Engine.warm`).
 
     Args:
         engine: the engine's container; the loader runs in its image, which is there already.

@@ -1,6 +1,7 @@
 """From a model's plan to its objects: Deployments or groups, the launcher's files, the budget."""
 
 from gke_inference.base.manifests import Manifest, manifest
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.serving.dual_container import dual_container_pod
 from gke_inference.serving.groups import group_of, group_pods_labels
 from gke_inference.serving.hardware import Hardware
@@ -18,7 +19,7 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
     """Returns the Deployments, or sets of groups, by kind of hardware, or one under `any`.
 
     Raises:
-        ValueError: A finished pod template breaks an invariant.
+        InputError: A finished pod template breaks an invariant.
     """
     if plan.form == "dual-container":
         template = _launched(
@@ -74,9 +75,8 @@ def _engines(template: Manifest) -> list[Manifest]:
 
 def _refuse_broken(container: Manifest, node: Hardware) -> None:
     if problems := broken(container, node):
-        raise ValueError(
-            f"model: must render a sound {container['name']}, got {'; '.join(problems)}"
-        )
+        found = Bare("; ".join(problems))
+        raise InputError("model", f"must render a sound {container['name']}", found)
 
 
 def _group(plan: ModelPlan, kind: str) -> Manifest:
@@ -93,7 +93,7 @@ def _group(plan: ModelPlan, kind: str) -> Manifest:
         updates={"maxSurge": surge, "maxUnavailable": unavailable},
     )
     if problems := broken_group(made, node):
-        raise ValueError(f"model: must render a sound group, got {'; '.join(problems)}")
+        raise InputError("model", "must render a sound group", Bare("; ".join(problems)))
     return made
 
 

@@ -1,21 +1,24 @@
 """The pod of a model server, as a pure function of its hardware, files and engine."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import catalogue_taints
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.catalogue.versions import image
 from gke_inference.serving.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from gke_inference.serving.disaggregation import environment as transfer_environment
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.intent import ServingIntent
 from gke_inference.serving.launch import HEALTH_PORT, started
+from gke_inference.serving.launcher.metadata import HOOK_SECONDS
+from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.live_adapters import LiveAdapters, loader_container
 from gke_inference.serving.weights import Storage
-from workloads.engine.metadata import HOOK_SECONDS
-from workloads.engine.spec import Serving
 
 MODEL_LABEL = "gke-inference/model"
 HARDWARE_LABEL = "gke-inference/hardware"
@@ -29,6 +32,8 @@ _SHARED_MEMORY_GIB_PER_DEVICE = 2
 _GPU_USER = 1000
 _HOME = "/home/engine"
 
+HOME_ENVIRONMENT = {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
+"""The image's own user is root; another one needs a home for what engines cache at run time."""
 DRIVER_ENVIRONMENT = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}
 """Where GKE mounts the NVIDIA driver; not every image looks there (accelerated-platforms
 online-inference-gpu sets it too)."""
@@ -38,18 +43,36 @@ online-inference-gpu sets it too)."""
 class Pod:
     """What all pods of one model have in common."""
 
-    model: str
+    intent: ServingIntent
     service_account: str
-    longest_request_seconds: int
-    environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables of every engine container."""
-    role: str | None = None
-    """`prefill` or `decode`, where the two are apart."""
     live: LiveAdapters | None = None
     """Adapters that come while it serves."""
-    names: tuple[str, ...] = ()
-    """Names that are served from the start, the model's and those of its adapters, which no such
-    adapter may take."""
+
+    @property
+    def model(self) -> str:
+        """Key of the model."""
+        return self.intent.model
+
+    @property
+    def role(self) -> str | None:
+        """`prefill` or `decode`, where the two are disaggregated."""
+        return self.intent.role
+
+    @property
+    def longest_request_seconds(self) -> int:
+        """How long it may finish what it answers."""
+        return self.intent.longest_request_seconds
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names served from the start, which no adapter that comes later may take."""
+        return (self.intent.served_name, *sorted(self.intent.adapters))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of every engine container: how spans are sampled, where it sends them."""
+        percent = self.intent.trace_percent
+        return {} if percent is None else sampling_environment(self.model, percent)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -142,6 +165,11 @@ def engine_container(
         **probes(),
     }
     started(container, serving, options)
+    known = flags(serving.engine)
+    for name, value in sorted(pod.intent.engine_args.items()):
+        container["args"] += known[name].written(value)
+    for name, value in sorted(pod.intent.engine_env.items()):
+        container["env"].append({"name": name, "value": value})
     return container
 
 
@@ -232,9 +260,7 @@ def tolerations(kinds: list[str], compute_class: str) -> list[Manifest]:
 def _environment(kind: str) -> dict[str, str]:
     if kind == "tpu":
         return {}
-    # The image's own user is root; another one needs a home for what engines cache at run time.
-    home = {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
-    return {**home, **DRIVER_ENVIRONMENT}
+    return {**HOME_ENVIRONMENT, **DRIVER_ENVIRONMENT}
 
 
 def _container_security(kind: str) -> Manifest:

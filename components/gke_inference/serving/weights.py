@@ -13,6 +13,7 @@ from math import ceil
 
 from gke_inference.base.manifests import Manifest, fingerprint
 from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
 
 BUCKETS = "/mnt/buckets"
@@ -78,11 +79,11 @@ def bucket_path(uri: str, where: str) -> BucketPath:
     """Returns the parts of `gs://BUCKET/PATH`.
 
     Raises:
-        ValueError: The text is something else; the message starts with `where`.
+        InputError: The text is something else.
     """
     found = _URI.fullmatch(uri)
     if found is None:
-        raise ValueError(f"{where}: must be gs://BUCKET/PATH, got {uri!r}")
+        raise InputError(where, "must be gs://BUCKET/PATH", uri)
     return BucketPath(found[1], found[2])
 
 
@@ -102,13 +103,12 @@ def storage(
     """Returns volumes, mounts and environment of one engine.
 
     Raises:
-        ValueError: A TPU server has nowhere to keep what it compiles.
+        InputError: A TPU server has nowhere to keep what it compiles.
     """
     if kind == "tpu" and cache_bucket is None:
-        raise ValueError(
-            "cache_bucket: must be set with a TPU rung, got none: without it every start compiles"
-            " for 10 to 30 minutes"
-        )
+        rule = "must be set with a TPU rung"
+        note = ": without it every start compiles for 10 to 30 minutes"
+        raise InputError("cache_bucket", rule, None, note)
     volumes: list[Manifest] = []
     mounts: list[Manifest] = []
     is_mounted = not is_streamed and claim is None

@@ -1,9 +1,25 @@
-"""One cluster with a TPU class and a bucket for weights, in a program outside the repository."""
+"""A cluster, a compute class and a model behind a gateway, in a program outside the repository."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from gke_inference import ComputeClass, InferenceCluster, ModelBucket, Network
+from gke_inference import (
+    ComputeClass,
+    InferenceCluster,
+    InferenceGateway,
+    ModelBucket,
+    ModelServer,
+    Network,
+    RungArgs,
+    ServingNamespace,
+    WorkloadIdentity,
+)
+
+NAMESPACE = "serving"
+RUNGS: list[RungArgs] = [
+    {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"},
+    {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"},
+]
 
 config = pulumi.Config()
 project = config.require("project")
@@ -28,6 +44,7 @@ cluster = InferenceCluster(
     "cluster",
     {
         "cluster_name": f"demo-{region}",
+        "deletion_protection": False,
         "location": region,
         "mode": "standard",
         "network": network.network_id,
@@ -36,24 +53,84 @@ cluster = InferenceCluster(
         "services_range": network.services_range_name,
         "subnetwork": network.subnetworks[region],
     },
-)
-kubernetes_provider = kubernetes.Provider("cluster", kubeconfig=cluster.kubeconfig)
-ComputeClass(
-    "chat",
-    {
-        "class_name": "chat",
-        "node_service_account": cluster.node_service_account,
-        "rungs": [
-            {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"},
-            {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"},
-        ],
-    },
-    pulumi.ResourceOptions(providers=[kubernetes_provider]),
+    pulumi.ResourceOptions(depends_on=[network]),
 )
 bucket = ModelBucket(
     "weights",
     {"bucket_name": f"{project}-weights", "location": region, "project": project},
 )
 
+kubernetes_provider = kubernetes.Provider(
+    "cluster",
+    kubeconfig=cluster.kubeconfig,
+    opts=pulumi.ResourceOptions(depends_on=[cluster]),
+)
+inside = pulumi.ResourceOptions(providers=[kubernetes_provider])
+compute_class = ComputeClass(
+    "chat",
+    {
+        "class_name": "chat",
+        "node_service_account": cluster.node_service_account,
+        "rungs": RUNGS,
+    },
+    inside,
+)
+namespace = ServingNamespace("serving", {"namespace": NAMESPACE}, inside)
+behind = pulumi.ResourceOptions.merge(
+    inside, pulumi.ResourceOptions(depends_on=[namespace, compute_class])
+)
+identity = WorkloadIdentity(
+    "chat",
+    {
+        "bucket_roles": {"weights": {"access": "read", "bucket": bucket.bucket_name}},
+        "namespace": NAMESPACE,
+        "project": project,
+        "project_number": config.require("projectNumber"),
+        "service_account_name": "chat",
+    },
+    behind,
+)
+server = ModelServer(
+    "chat",
+    {
+        "compute_classes": {"gpu": "chat"},
+        "context_tokens": 8192,
+        "engine_args": {"max-num-batched-tokens": "4096"},
+        "model": "chat",
+        "namespace": NAMESPACE,
+        "parameters_billion": 8.03,
+        "replicas": 1,
+        "rungs": RUNGS,
+        "served_name": "llama-3.1-8b",
+        "service_account": "chat",
+        "weights": f"gs://{project}-weights/llama-3.1-8b",
+    },
+    pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),
+)
+port = config.get_int("port") or 80
+gateway = InferenceGateway(
+    "gateway",
+    {
+        "address_name": "demo",
+        "exposure": "external",
+        "gateway_name": "demo",
+        "models": [
+            {
+                "model_name": "llama-3.1-8b",
+                "pool_name": "chat",
+                "selector": server.labels,
+                "target_port": server.port,
+                "timeout_seconds": 600,
+            }
+        ],
+        "namespace": NAMESPACE,
+        "port": port,
+        "project": project,
+        "region": region,
+    },
+    behind,
+)
+
 pulumi.export("cluster", cluster.cluster_name)
+pulumi.export("endpoint", gateway.address.apply(lambda address: f"http://{address}:{port}"))
 pulumi.export("weights", bucket.url)

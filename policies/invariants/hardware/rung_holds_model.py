@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
-from planner.fit.memory import UTILISATION, Loaded, room
+from gke_inference.sizing.memory import UTILISATION, Loaded, room
 from policies.framework.finding import Finding, broken, unknown
 from policies.framework.rule import Invariant
 from policies.objects.accelerators import by_gke_type, resource_of
@@ -94,6 +94,6 @@ RULE = Invariant(
     name="rung-holds-model",
     description="Weights, and what an engine needs beside them, fit into the devices of every "
     "rung.",
-    reference="this project's fit arithmetic: planner.fit.memory",
+    reference="this project's fit arithmetic: gke_inference.sizing.memory",
     check=_check,
 )

@@ -3,7 +3,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference.catalogue.rungs import Rung, RungError
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.rungs import check_rung as typed_check_rung
 from gke_inference.catalogue.rungs import checked_input as typed_checked_input
 
@@ -107,11 +108,11 @@ REFUSED = {
     "no count on a gpu": (
         {"accelerator": "nvidia-l4", "provisioning": "spot"},
         "count",
-        "(1, 2, 4, 8), got None",
+        "(1, 2, 4, 8), got none",
     ),
     "a count no node has": ({**L4, "count": 3}, "count", "(1, 2, 4, 8), got 3"),
     "half a gpu": ({**L4, "count": 0.5}, "count", "got 0.5"),
-    "a count that is true": ({**L4, "count": True}, "count", "got True"),
+    "a count that is true": ({**L4, "count": True}, "count", "got true"),
     "a machine with another count": (
         {**L4, "count": 2, "machine_type": "g2-standard-48"},
         "count",
@@ -146,7 +147,7 @@ REFUSED = {
     "a reservation without a name": (
         {**V6E, "provisioning": "reservation"},
         "reservation",
-        "must be a name with reservation, got None",
+        "must be a name with reservation, got none",
     ),
     "a calendar without a name": (
         {**V6E, "provisioning": "calendar", "reservation": ""},
@@ -189,9 +190,8 @@ REFUSED = {
 
 @pytest.mark.parametrize(("rung", "field", "words"), REFUSED.values(), ids=REFUSED)
 def test_a_broken_rule_is_refused_with_field_rule_and_value(rung, field, words):
-    with pytest.raises(RungError) as refused:
+    with pytest.raises(InputError) as refused:
         check_rung(rung, "capacity.chat.rungs[0]", region="us-east5")
-    assert refused.value.field == field
     assert refused.value.path == f"capacity.chat.rungs[0].{field}"
     assert str(refused.value).startswith(f"capacity.chat.rungs[0].{field}: must be ")
     assert words in str(refused.value)
@@ -209,5 +209,5 @@ def test_a_component_names_the_field_as_other_languages_spell_it():
 
 
 def test_a_rule_at_the_top_has_no_path_before_it():
-    with pytest.raises(RungError, match=r"^topology: must be"):
+    with pytest.raises(InputError, match=r"^topology: must be"):
         check_rung({**V6E, "topology": "9x9"})

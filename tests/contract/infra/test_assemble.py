@@ -9,8 +9,8 @@ import pytest
 
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
-from infra.arguments.engine import weights_uri
 from infra.exports import described, exports, placements
+from infra.plan import resolve
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names, object_name
 from infra.reading.load import parse, read
@@ -19,6 +19,7 @@ from infra.stack import Exposure, Gateway, Platform
 from infra.stack.problems import join, suggest
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.1-8b"
 BUCKETS = {"models": "m", "caches": "c"}
@@ -32,15 +33,13 @@ def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
 
 def test_weights_of_the_platform_are_read_in_the_region_of_the_replica() -> None:
     prod = read("prod")
-    model = prod.models[MODEL]
-    assert weights_uri(prod, model.weights, "europe-west4") == (
-        "gs://acme-prod-models-europe-west4/llama-3.1-8b"
-    )
+    served = served_in(prod, MODEL, "europe-west4")
+    assert served.weights == "gs://acme-prod-models-europe-west4/llama-3.1-8b"
 
 
 def test_weights_of_a_bucket_that_exists_are_read_there() -> None:
     local = platform("local", (["models", MODEL, "weights"], "gs://acme-weights/llama/"))
-    args: Any = assemble_models.server_args(local, MODEL, "us-central1")
+    args: Any = assemble_models.server_args(local, served_in(local, MODEL, "us-central1"))
     assert args["weights"] == "gs://acme-weights/llama"
     assert args["adapters"]["sql"] == "gs://acme-weights/llama/adapters/sql"
 
@@ -48,7 +47,7 @@ def test_weights_of_a_bucket_that_exists_are_read_there() -> None:
 def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
     prod = platform("prod", (["models", MODEL, "weights"], "gs://acme-weights/llama"))
     args: Any = {
-        region: assemble_models.identity_args(prod, MODEL, region, BUCKETS)
+        region: assemble_models.identity_args(prod, served_in(prod, MODEL, region), BUCKETS)
         for region in prod.regions
     }
     granted = {region: set(each["bucket_roles"]) for region, each in args.items()}
@@ -61,7 +60,8 @@ def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
 
 def test_a_model_without_a_tpu_may_write_nothing() -> None:
     prod = read("prod")
-    args: Any = assemble_models.identity_args(prod, "llama-3.3-70b", "us-central1", BUCKETS)
+    served = served_in(prod, "llama-3.3-70b", "us-central1")
+    args: Any = assemble_models.identity_args(prod, served, BUCKETS)
     assert args["bucket_roles"] == {"models": {"access": "read", "bucket": "m"}}
 
 
@@ -75,28 +75,29 @@ def test_a_region_without_a_tpu_has_no_bucket_for_compiled_programs() -> None:
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
     )
-    assert set(assemble.bucket_args(local, "us-central1")) == {"models"}
+    assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {"models"}
 
 
 def test_versions_and_real_folders_exclude_each_other() -> None:
-    staging: Any = assemble.bucket_args(read("staging"), "us-west1")["models"]
-    prod: Any = assemble.bucket_args(read("prod"), "us-central1")["models"]
+    def models(stack: str, region: str) -> Any:
+        found = read(stack)
+        return assemble.bucket_args(found, region_of(found, region))["models"]
+
+    staging, prod = models("staging", "us-west1"), models("prod", "us-central1")
     assert (staging["versioning"], staging["folders"]) == (True, False)
     assert (prod["versioning"], prod["folders"]) == (False, True)
 
 
 def test_a_reservation_is_asked_for_in_the_zones_of_the_region_only() -> None:
-    rungs: Any = assemble.rungs(read("prod"), "interactive", "europe-west4", "tpu")
+    capacity = region_of(read("prod"), "europe-west4").capacity["interactive"]
+    rungs: Any = assemble.rungs(capacity, "tpu")
     assert [rung["reservation_zones"] for rung in rungs] == [["europe-west4-a"]]
 
 
 def test_a_capacity_of_one_kind_keeps_its_name() -> None:
-    prod = read("prod")
-    assert assemble.class_names(prod, "heavy", "us-central1") == {"gpu": "heavy"}
-    assert assemble.class_names(prod, "large", "us-central1") == {
-        "tpu": "large-tpu",
-        "gpu": "large-gpu",
-    }
+    capacity = region_of(read("prod"), "us-central1").capacity
+    assert capacity["heavy"].classes == {"gpu": "heavy"}
+    assert capacity["large"].classes == {"tpu": "large-tpu", "gpu": "large-gpu"}
 
 
 def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
@@ -114,7 +115,12 @@ def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
         ),
     )
     args: Any = assemble.cluster_args(
-        local, "us-central1", network="n", subnetwork="s", pods_range="p", services_range="v"
+        local,
+        region_of(local, "us-central1"),
+        network="n",
+        subnetwork="s",
+        pods_range="p",
+        services_range="v",
     )
     assert args["authorized_networks"] == {"office": "192.0.2.0/24"}
     assert args["auto_provisioning_limits"] == {"cpu": 64}
@@ -145,20 +151,23 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
 
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:
-    names = {"tpu": "a-tpu", "gpu": "a-gpu"}
-    kinds = dict.fromkeys(names, "Deployment")
-    args: Any = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", names, kinds)
-    assert (args["a-tpu"]["fills_unplaced"], args["a-gpu"]["fills_unplaced"]) == (False, True)
-    assert (args["a-tpu"]["min_replicas"], args["a-gpu"]["min_replicas"]) == (2, 1)
+    args = scaling("prod")
+    tpu, gpu = args["llama-3-1-8b-tpu"], args["llama-3-1-8b-gpu"]
+    assert (tpu["fills_unplaced"], gpu["fills_unplaced"]) == (False, True)
+    assert (tpu["min_replicas"], gpu["min_replicas"]) == (2, 1)
 
 
 def test_what_replicas_follow_is_said_in_the_stack() -> None:
-    args: Any = assemble_models.scaling_args(read("local"), MODEL, "us-central1", {"tpu": "a"})
-    made = args["a"]
+    made = scaling("local")["llama-3-1-8b-tpu"]
     assert (made["queue_depth"], made["kv_cache_percent"], made["running_requests"]) == (5, 80, 8)
     assert (made["scale_in_delay_seconds"], made["scale_in_every_seconds"]) == (5, 5)
-    args = assemble_models.scaling_args(read("prod"), MODEL, "us-central1", {"tpu": "a"})
-    assert "running_requests" not in args["a"]
+    assert "running_requests" not in scaling("prod")["llama-3-1-8b-tpu"]
+
+
+def scaling(stack: str) -> Any:
+    """Return the arguments of the autoscalers of a model, by the name of what each one scales."""
+    region = region_of(read(stack), "us-central1")
+    return assemble_models.scaling_args(region, served_in(read(stack), MODEL, "us-central1"))
 
 
 @pytest.mark.parametrize(
@@ -190,14 +199,13 @@ def test_every_region_says_its_address_for_whoever_writes_the_dns(cloud: CloudRe
             "us-central1": BuiltRegion(cluster, gateway),
             "europe-west4": BuiltRegion(cluster, None),
         }
-        return pulumi.Output.from_input(exports(read("prod"), built)["addresses"])
+        return pulumi.Output.from_input(exports(resolve(read("prod")), built)["addresses"])
 
     assert cloud.run(addresses) == {"us-central1": "192.0.2.1"}
 
 
 def test_placements_list_the_rungs_in_order_with_the_price_of_a_replica() -> None:
-    local = read("local")
-    found = placements(local, local.models[MODEL])["us-central1"]
+    found = placements(resolve(read("local")).models[MODEL])["us-central1"]
     assert [place["rung"] for place in found] == [
         "tpu-v6e 2x2 reservation",
         "nvidia-l4 x1 on-demand",
@@ -208,8 +216,7 @@ def test_placements_list_the_rungs_in_order_with_the_price_of_a_replica() -> Non
 
 
 def test_a_rung_without_a_published_price_shows_none() -> None:
-    prod = read("prod")
-    heavy = placements(prod, prod.models["llama-3.3-70b"])["us-central1"]
+    heavy = placements(resolve(read("prod")).models["llama-3.3-70b"])["us-central1"]
     assert all("usd_per_hour" not in place or place["usd_per_hour"] > 0 for place in heavy)
     assert len(heavy) == 3
 

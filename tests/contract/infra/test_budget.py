@@ -7,6 +7,7 @@ import pytest
 
 from infra.arguments.observability import budget_args
 from infra.cost.costing import served
+from infra.plan import resolve
 from infra.program import deploy
 from infra.project import services_of
 from infra.reading.load import parse, read
@@ -85,9 +86,9 @@ def test_a_budget_of_the_least_that_a_refusal_says_is_taken_and_a_dollar_less_is
 
 def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
     stack = platform(monthly_usd=2_000_000, discount_percent=50)
-    found = bill(served(stack))
+    found = bill(served(resolve(stack)))
     assert stack.budget is not None
-    share = found.total("minimum") * HOURS_PER_MONTH / 2 / 2_000_000
+    share = found.total("minimum").value * HOURS_PER_MONTH / 2 / 2_000_000
     said = of_budget(stack.budget, found)
     assert said.startswith(f"budget: $2,000,000 a month; the models use ≥ {share:.0%} at minimum, ")
     assert " expected, ≥ " in said

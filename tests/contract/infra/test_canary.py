@@ -8,12 +8,13 @@ import pytest
 
 from infra.arguments import models as assemble_models
 from infra.arguments.observability import observed_models
-from infra.plan.canary import VersionedModel, with_canaries
+from infra.plan import CanaryVersion, resolve
 from infra.program import deploy
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.resolved import served_in
 
 MODEL, SECOND = "llama-3.1-8b", "llama-3.1-8b-v2"
 ROUTE = "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute"
@@ -45,12 +46,11 @@ def by_name(recorder: CloudRecorder, kind: str) -> dict[str, Any]:
 
 def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own() -> None:
     own = {"min": 2, "max": 3, "standby": 0}
-    whole = with_canaries(platform(percent=10, replicas=own))
-    second = whole.models[SECOND]
-    assert isinstance(second, VersionedModel)
-    assert (second.of, second.version, second.percent) == (MODEL, "v2", 10)
-    assert (second.replicas.min, second.replicas.max) == (2, 3)
-    args: Any = assemble_models.server_args(whole, SECOND, "us-central1")
+    whole = platform(percent=10, replicas=own)
+    second = served_in(whole, SECOND, "us-central1")
+    assert second.version == CanaryVersion(MODEL, "v2", 10)
+    assert (second.minimum, second.maximum, second.standby) == (2, 3, 0)
+    args: Any = assemble_models.server_args(whole, second)
     assert args["model"] == "llama-3-1-8b-v2"
     assert args["served_name"] == MODEL
     assert args["weights"].endswith("/llama-3.1-8b-v2")
@@ -59,13 +59,15 @@ def test_the_second_version_is_a_model_with_the_weights_and_replicas_of_its_own(
 
 
 def test_a_canary_has_as_many_replicas_as_the_model_unless_it_says_otherwise() -> None:
-    whole = with_canaries(platform())
-    assert whole.models[SECOND].replicas == whole.models[MODEL].replicas
+    (first,), (second,) = (resolve(platform()).models[name] for name in (MODEL, SECOND))
+    assert (second.minimum, second.maximum) == (first.minimum, first.maximum)
+    assert (first.minimum, first.maximum) == (1, 4)
 
 
 def test_a_stack_without_a_canary_stays_as_it_is() -> None:
     plain = parse(json.dumps(edited("local", [])))
-    assert dict(with_canaries(plain).models) == dict(plain.models)
+    found = resolve(plain).models
+    assert {name: each.settings for name, (each,) in found.items()} == dict(plain.models)
 
 
 def test_a_canary_brings_a_pool_a_picker_and_servers_and_changes_none_of_the_first(
@@ -129,7 +131,7 @@ def test_the_catalogue_lists_the_name_once(built: Callable[..., CloudRecorder]) 
 def test_a_canary_is_watched_like_any_model(built: Callable[..., CloudRecorder]) -> None:
     recorder = built(percent=10)
     deployments = by_name(recorder, DEPLOYMENT)
-    watched = {model["job"]: model["deployments"] for model in observed_models(platform())}
+    watched = {model["job"]: model["deployments"] for model in observed_models(resolve(platform()))}
     assert watched["llama-3-1-8b-v2"] == ["llama-3-1-8b-v2-gpu", "llama-3-1-8b-v2-tpu"]
     assert set(watched["llama-3-1-8b-v2"]) <= set(deployments)
     policies = recorder.all("gcp:monitoring/alertPolicy:AlertPolicy")

@@ -3,17 +3,19 @@
 import json
 from typing import Any
 
-from gke_inference.serving.disaggregation import ROLE_LABEL, ROLES
+from gke_inference.serving.disaggregation import ROLE_LABEL
+from gke_inference.serving.intent import ROLES
 from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
 from infra.arguments.observability import observed_models
-from infra.plan.capacity import checked_rungs, regions_using
+from infra.plan import ServedModel, resolve
 from infra.plan.names import Names, object_name
 from infra.program import deploy
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.3-70b"
 
@@ -43,12 +45,15 @@ def first_region(prod: Platform) -> str:
     return next(iter(prod.regions_of(prod.models[MODEL])))
 
 
+def roles(prod: Platform) -> tuple[ServedModel, ServedModel]:
+    """Return the replicas of the model that answer, and those that compute prompts."""
+    decode, prefill = served_in(prod, MODEL, first_region(prod)).roles
+    return decode, prefill
+
+
 def test_the_roles_are_two_servers_of_one_model():
     prod = platform()
-    region = first_region(prod)
-    decode = assemble_models.server_args(prod, MODEL, region)
-    prefill = assemble_models.prefill_args(prod, MODEL, region)
-    assert prefill is not None
+    decode, prefill = (assemble_models.server_args(prod, role) for role in roles(prod))
     assert (decode.get("role"), prefill.get("role")) == ("decode", "prefill")
     assert decode["model"] == prefill["model"]
     assert decode["replicas"] == prod.models[MODEL].replicas.min
@@ -58,36 +63,31 @@ def test_the_roles_are_two_servers_of_one_model():
 
 def test_prefill_may_have_a_capacity_of_its_own():
     prod = platform(capacity="prompts")
-    region = first_region(prod)
-    prefill = assemble_models.prefill_args(prod, MODEL, region)
-    assert prefill is not None
+    prefill = assemble_models.server_args(prod, roles(prod)[1])
     assert [rung["provisioning"] for rung in prefill["rungs"]] == ["spot"]
-    assert region in regions_using(prod, "prompts")
+    assert region_of(prod, first_region(prod)).capacity["prompts"].is_used
 
 
 def test_prefill_follows_its_queue_and_decode_its_cache():
     prod = platform()
-    region = first_region(prod)
-    decode = assemble_models.scaling_args(prod, MODEL, region, {"gpu": "d"}, {"gpu": "Deployment"})[
-        "d"
-    ]
-    prefill = assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"})["p"]
+    answers, computes = roles(prod)
+    region = region_of(prod, first_region(prod))
+    decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
+    prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
     assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
 
 
 def test_both_roles_are_watched_by_the_names_of_their_deployments():
     prod = platform(capacity="prompts")
-    region = first_region(prod)
     made: list[str] = []
-    for capacity, args in (
-        ("heavy", assemble_models.server_args(prod, MODEL, region)),
-        ("prompts", assemble_models.prefill_args(prod, MODEL, region)),
-    ):
-        assert args is not None
-        rungs = list(checked_rungs(prod, capacity, region).values())
-        made += model_plan(args, rungs).deployments.values()
-    (found,) = [model for model in observed_models(prod) if model["job"] == object_name(MODEL)]
+    for role in roles(prod):
+        args = assemble_models.server_args(prod, role)
+        made += model_plan(args, list(role.rungs.values())).deployments.values()
+        assert role.deployments == model_plan(args, list(role.rungs.values())).deployments
+    (found,) = [
+        model for model in observed_models(resolve(prod)) if model["job"] == object_name(MODEL)
+    ]
     assert found["deployments"] == sorted(made)
     prices = found.get("prices", {})
     assert sorted(prices) == sorted(made)
@@ -115,9 +115,9 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(cloud: Clou
 
 def test_a_model_that_is_whole_has_no_prefill():
     prod = parse_prod()
-    assert assemble_models.prefill_args(prod, MODEL, first_region(prod)) is None
-    assert assemble_models.prefill_scaling_args(prod, MODEL, {"gpu": "p"}) == {}
-    assert "role" not in assemble_models.server_args(prod, MODEL, first_region(prod))
+    served = served_in(prod, MODEL, first_region(prod))
+    assert (served.role, served.prefill) == ("serve", None)
+    assert "role" not in assemble_models.server_args(prod, served)
 
 
 def parse_prod() -> Platform:

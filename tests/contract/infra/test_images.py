@@ -5,6 +5,7 @@ import json
 import pytest
 
 from gke_inference.catalogue.versions import images
+from infra.plan import resolve
 from infra.plan.image_names import in_use, needed, replacements, repository_names
 from infra.plan.names import Names
 from infra.program import deploy
@@ -24,7 +25,7 @@ def stack(name: str, **changed: object) -> Platform:
 
 def digests(platform: Platform) -> dict[str, str]:
     """Return a digest for every image that a platform runs."""
-    short = [repository_names()[name] for name in needed(platform)]
+    short = [repository_names()[name] for name in needed(resolve(platform))]
     return {name: f"sha256:{at:064x}" for at, name in enumerate(short)}
 
 
@@ -43,7 +44,7 @@ def test_what_a_stack_needs_is_what_its_pods_run(cloud, name):
     platform = read(name)
     cloud.run(lambda: deploy(platform))
     used = set().union(*images_in(cloud.registrations).values())
-    assert used == {images()[each].reference for each in needed(platform)}
+    assert used == {images()[each].reference for each in needed(resolve(platform))}
 
 
 def test_every_pod_takes_its_image_from_the_repository_of_its_region(cloud):

@@ -13,6 +13,7 @@ from infra.stack import ClusterMode, Platform
 from tests.contract.conftest import Registration
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.resolved import region_of
 from tests.contract.infra.test_disaggregation import MODEL, first_region
 from tests.contract.infra.test_disaggregation import platform as disaggregated
 
@@ -61,7 +62,7 @@ def test_every_port_a_pod_serves_on_is_open_and_no_other(cloud: CloudRecorder) -
 
 def test_each_region_lets_in_its_own_proxies_and_collectors() -> None:
     staging = read("staging")
-    seen = {region: ingress_args(staging, region) for region in staging.regions}
+    seen = {region: ingress_args(region_of(staging, region)) for region in staging.regions}
     for region, settings in staging.regions.items():
         is_autopilot = settings.mode is ClusterMode.AUTOPILOT
         assert seen[region]["proxies_cidr"] == settings.ranges.proxies
@@ -72,7 +73,7 @@ def test_each_region_lets_in_its_own_proxies_and_collectors() -> None:
 
 def test_only_models_whose_replicas_need_it_are_connected() -> None:
     apart = disaggregated()
-    args = ingress_args(apart, first_region(apart))
+    args = ingress_args(region_of(apart, first_region(apart)))
     assert object_name(MODEL) in args.get("connected_models", [])
     assert "llama-3-1-8b" not in args.get("connected_models", [])
 

@@ -8,6 +8,7 @@ import pytest
 from infra.arguments import models as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
+from tests.contract.infra.resolved import served_in
 
 MODEL = "llama-3.1-8b"
 
@@ -18,8 +19,12 @@ def platform(**more: Any) -> Any:
     return parse(json.dumps(found))
 
 
+def arguments(stack: Any) -> Any:
+    return assemble_models.server_args(stack, served_in(stack, MODEL, "us-central1"))
+
+
 def test_the_folder_is_beside_the_weights():
-    args = assemble_models.server_args(platform(live_adapters={}), MODEL, "us-central1")
+    args = arguments(platform(live_adapters={}))
     assert args.get("live_adapters") == {
         "max_rank": 16,
         "slots": 8,
@@ -28,7 +33,7 @@ def test_the_folder_is_beside_the_weights():
 
 
 def test_a_model_has_none_by_default():
-    assert "live_adapters" not in assemble_models.server_args(platform(), MODEL, "us-central1")
+    assert "live_adapters" not in arguments(platform())
 
 
 CANARY = {"version": "next", "weights": "llama-3.1-8b-next"}
@@ -59,7 +64,7 @@ def test_a_model_whose_replicas_have_several_hosts_is_refused_before_anything_is
     found["models"]["llama-3.1-70b"]["live_adapters"] = {}
     with pytest.raises(StackError) as refused:
         parse(json.dumps(found))
-    assert [str(problem) for problem in refused.value.problems] == [
-        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[1] spans "
+    assert [problem.sentence() for problem in refused.value.problems] == [
+        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[0] spans "
         "several hosts, and a loader serves one"
     ]

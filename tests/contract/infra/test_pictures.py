@@ -12,6 +12,7 @@ from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
 from infra.reading.load import parse
 from infra.stack.problems import StackError
+from tests.contract.infra.resolved import region_of, served_in
 from twin.host.paths import REPOSITORY
 from workloads.diffusion.__main__ import parser
 
@@ -28,7 +29,7 @@ def stack(**changed):
 
 @pytest.fixture(scope="module")
 def container():
-    args = assemble_models.server_args(stack(), MODEL, REGION)
+    args = assemble_models.server_args(stack(), served_in(stack(), MODEL, REGION))
     rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
     made = deployments(model_plan(args, rungs))
     return made["tpu"]["spec"]["template"]["spec"]["containers"][0]
@@ -55,7 +56,8 @@ def test_what_it_compiles_outlives_the_pod(container):
 
 
 def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
-    scaling = assemble_models.scaling_args(stack(), MODEL, REGION, {"tpu": f"{MODEL}-tpu"})
+    region, served = region_of(stack(), REGION), served_in(stack(), MODEL, REGION)
+    scaling = assemble_models.scaling_args(region, served)
     metrics = autoscaler(scaling[f"{MODEL}-tpu"])["spec"]["metrics"]
     names = [metric["pods"]["metric"]["name"] for metric in metrics]
     assert names == ["prometheus.googleapis.com|diffusion_pictures_waiting|gauge"]

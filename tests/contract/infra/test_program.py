@@ -13,6 +13,7 @@ import yaml
 
 from infra import exports
 from infra.arguments.observability import observed_models
+from infra.plan import resolve
 from infra.plan.names import object_name
 from infra.program import deploy
 from infra.reading.growth import stack_with_models
@@ -230,13 +231,13 @@ def test_alerts_know_every_deployment_and_no_other(build: Build, stack: str) -> 
         if "ModelServer" in seen.parent
     }
     platform = read(stack)
-    known = {name for model in observed_models(platform) for name in model["deployments"]}
+    known = {name for model in observed_models(resolve(platform)) for name in model["deployments"]}
     assert known == servers
 
 
 def test_the_cost_of_a_replica_is_that_of_its_first_rung() -> None:
-    model = next(m for m in observed_models(read("prod")) if m["job"] == "llama-3-1-8b")
-    first = exports.placements(read("prod"), read("prod").models["llama-3.1-8b"])["us-central1"]
+    model = next(m for m in observed_models(resolve(read("prod"))) if m["job"] == "llama-3-1-8b")
+    first = exports.placements(resolve(read("prod")).models["llama-3.1-8b"])["us-central1"]
     by_kind = {
         kind: next(p["usd_per_hour"] for p in first if chip in p["rung"] and "usd_per_hour" in p)
         for kind, chip in (("tpu", "tpu-v6e"), ("gpu", "nvidia-l4"))

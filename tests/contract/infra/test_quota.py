@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES, SURGE_NODES
-from infra.plan.capacity import checked_rungs, machine_zones
+from infra.plan import resolve
 from infra.program import deploy
 from infra.quota.needs import Need, needs
 from infra.quota.nodes import system_nodes
@@ -15,6 +15,7 @@ from infra.reading.load import parse, read
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.resolved import region_of
 
 MODEL = "llama-3.1-8b"
 REPLICAS = ["models", MODEL, "replicas"]
@@ -28,7 +29,7 @@ def changed(base: str, *edits: tuple[list[Any], Any]) -> Platform:
 
 
 def by_label(platform: Platform, region: str | None = "us-central1") -> dict[str, Need]:
-    return {need.metric.label: need for need in needs(platform) if need.region == region}
+    return {need.metric.label: need for need in needs(resolve(platform)) if need.region == region}
 
 
 def test_every_rung_may_have_to_take_all_replicas() -> None:
@@ -130,7 +131,7 @@ def test_a_gateway_asks_for_an_address_of_its_exposure(exposure: str, address: s
 
 
 def test_the_whole_project_comes_last_and_adds_regions_up() -> None:
-    found = needs(read("prod"))
+    found = needs(resolve(read("prod")))
     regions = list(dict.fromkeys(need.region for need in found))
     assert regions == ["us-central1", "europe-west4", "asia-southeast1", None]
     every = by_label(read("prod"), None)
@@ -154,9 +155,9 @@ def without_system_pool(mode: str = "standard") -> Platform:
 
 def test_address_translation_counts_the_system_nodes_that_other_quotas_count() -> None:
     usual, own = read("local"), without_system_pool()
-    assert system_nodes(usual, "us-central1") == 3 + 1
-    assert system_nodes(own, "us-central1") == MOST_NODES + SURGE_NODES
-    assert system_nodes(without_system_pool("autopilot"), "us-central1") == 0
+    assert system_nodes(region_of(usual, "us-central1")) == 3 + 1
+    assert system_nodes(region_of(own, "us-central1")) == MOST_NODES + SURGE_NODES
+    assert system_nodes(region_of(without_system_pool("autopilot"), "us-central1")) == 0
     replicas = (REPLICAS, {"min": 2, "max": 10, "standby": 0})
     many = changed("local", replicas, (["regions", "us-central1", "system_pool"], None))
     # 10 nodes of the TPU side, 10 of the GPU side and the system's take 4096 ports of 64512 each
@@ -168,8 +169,7 @@ def test_address_translation_counts_the_system_nodes_that_other_quotas_count() -
 def test_a_pool_has_groups_only_in_the_zones_where_its_machines_may_stand() -> None:
     zones = ["us-central1-a", "us-central1-b", "us-central1-f"]  # no L4 in the last
     platform = changed("local", (["regions", "us-central1", "zones"], zones))
-    rungs = checked_rungs(platform, "interactive", "us-central1").values()
-    where = [machine_zones(platform, "us-central1", rung) for rung in rungs]
+    where = list(region_of(platform, "us-central1").capacity["interactive"].zones.values())
     assert where == [("us-central1-b",), *[("us-central1-a", "us-central1-b")] * 2]
     assert by_label(platform)["INSTANCE_GROUPS"].amount == 3 + sum(map(len, where))
 

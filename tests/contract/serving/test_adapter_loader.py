@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gke_inference.serving import adapter_loader
+from gke_inference.serving.adapter_loader import Engine, Loader, message_of, problem_of
 from twin.engines.real.tiny_model import write_adapter
-from workloads import adapter_loader
-from workloads.adapter_loader import Engine, Loader, message_of, problem_of
 
 
 class FakeEngine(Engine):

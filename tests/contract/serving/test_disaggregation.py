@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.serving.launcher.spec import read
 from gke_inference.serving.model_server import ModelServer
-from workloads.engine.spec import read
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -116,7 +116,7 @@ def test_tpus_move_their_cache_with_their_own_connector(recorder, args):
         ({"rungs": [L4]}, "no network that KV cache can be moved over"),
         ({"rungs": [{**V6E_8, "topology": "2x2"}], "cache_bucket": "c"}, "tried as 2x4 only"),
         ({"role": "both"}, "must be one of decode, prefill"),
-        ({"task": "embed"}, "must be left out for task 'embed'"),
+        ({"task": "embed"}, "must be left out where task is embed"),
         ({"rungs": [V6E_8, H200], "cache_bucket": "c"}, "must be left out in form 'paired'"),
     ],
 )

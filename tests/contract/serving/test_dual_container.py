@@ -92,7 +92,11 @@ def test_rungs_without_pools_made_by_hand_are_refused(recorder, dual, args):
 
 
 def test_one_kind_of_hardware_is_refused(recorder, dual):
-    refused(recorder, {**dual, "rungs": dual["rungs"][:1]}, "form.*must have TPU and GPU rungs")
+    refused(
+        recorder,
+        {**dual, "rungs": dual["rungs"][:1]},
+        "form.*must be single where all rungs",
+    )
 
 
 def test_a_tpu_whose_variables_are_not_known_is_refused(recorder, dual):

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
+from gke_inference.serving.launcher.commands import arguments
+from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.live_adapters import slots
-from workloads.engine.commands import arguments
-from workloads.engine.spec import Serving
 
 GPU = Serving(
     kind="gpu",

@@ -158,8 +158,14 @@ def test_a_slice_with_one_gpu_node_behind_it_is_a_pair(args):
     ("change", "message"),
     [
         ({"spanning": "mpi"}, "spanning.*must be one of engine, ray"),
-        ({"spanning": "engine"}, "spanning.*must be 'ray' on TPU"),
-        ({"spanning": "ray", "rungs": [{**SLICE, "topology": "2x2"}]}, "spanning.*one host"),
+        (
+            {"spanning": "engine"},
+            r"spanning.*must be ray, as rungs\[0\] is a TPU slice",
+        ),
+        (
+            {"spanning": "ray", "rungs": [{**SLICE, "topology": "2x2"}]},
+            "spanning.*no rung of it spans",
+        ),
     ],
 )
 def test_a_way_that_the_hardware_has_not_is_refused(recorder, args, change, message):

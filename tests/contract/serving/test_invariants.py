@@ -61,3 +61,29 @@ def test_a_chip_that_is_two_devices_splits_a_model_twice_as_far(args):
     plan = model_plan({**args, "rungs": [rung]}, [check_rung(rung)])
     assert "--tensor-parallel-size=8" in plan.arguments["tpu"]
     assert deployments(plan)["tpu"]["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("engine", "flag"),
+    [("sglang", "--tp-size=1"), ("tgi", "--num-shard=1"), ("vllm", "--tensor-parallel-size=1")],
+)
+def test_every_engine_splits_a_model_by_a_flag_of_its_own(gpu_only, engine, flag):
+    kept = {key: value for key, value in gpu_only.items() if key != "adapters"}
+    plan = model_plan({**kept, "engine": engine}, [check_rung(rung) for rung in kept["rungs"]])
+    container = deployments(plan)["gpu"]["spec"]["template"]["spec"]["containers"][0]
+    assert flag in container["args"]
+    container["args"] = [arg.replace(flag, flag[:-1] + "2") for arg in container["args"]]
+    name = flag.partition("=")[0]
+    assert broken(container, plan.nodes["gpu"]) == [f"{name} is 2, the node has 1 devices"]
+
+
+def test_copies_of_a_model_fill_the_devices_of_a_node(gpu_only):
+    rung: RungArgs = {
+        "accelerator": "nvidia-h200-141gb",
+        "count": 8,
+        "provisioning": "on-demand",
+    }
+    wanted = {**gpu_only, "rungs": [rung], "tensor_parallel": 2}
+    plan = model_plan(wanted, [check_rung(rung)])
+    assert "--data-parallel-size=4" in plan.arguments["gpu"]
+    assert deployments(plan)["gpu"]["spec"]["replicas"] == 2

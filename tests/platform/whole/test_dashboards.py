@@ -13,6 +13,7 @@ from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.dashboard_files import publish
 from scripts.model_client import stream_chat
@@ -28,14 +29,14 @@ def page(platform):
     """URL of the page of a platform that was asked for a while."""
     answer = platform.cli("up", "--stack", "local")
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    (url,) = publish(read("local"), platform.paths).values()
+    (url,) = publish(resolve(read("local")), platform.paths).values()
     assert url in answer.stdout
     return url
 
 
 def empty_panels(address: str) -> list[str]:
     found: list[str] = []
-    for board in dashboards(scope(read("local")), window="1m"):
+    for board in dashboards(scope(resolve(read("local"))), window="1m"):
         for panel in board.panels:
             measured = [one for one in panel.queries if not one.is_limit]
             if not panel.may_be_empty and not all(query(address, one.expr) for one in measured):
@@ -57,7 +58,9 @@ def test_after_some_traffic_every_panel_has_a_value(platform, page):
 
 def test_the_alerts_of_the_stack_are_known_and_quiet(page):
     address = page.split("/")[2]
-    assert known_alerts(address) >= {one.name for one in alerts(scope(read("local")), _DIALECT)}
+    assert known_alerts(address) >= {
+        one.name for one in alerts(scope(resolve(read("local"))), _DIALECT)
+    }
     assert query(address, 'ALERTS{alertname="NoReadyReplica",alertstate="firing"}') == []
     assert query(address, 'ALERTS{alertname="PickerAway",alertstate="firing"}') == []
 

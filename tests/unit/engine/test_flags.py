@@ -5,25 +5,25 @@ simulator/tests/running/engines compares with the installed release. Others: fla
 the release that the lock names.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from gke_inference.catalogue import versions
+from gke_inference.catalogue import engine_flags, versions
 from gke_inference.catalogue.accelerators import accelerator, accelerator_names
 from gke_inference.catalogue.engines import Abilities, engine, engine_names
+from gke_inference.serving.launcher import commands
+from gke_inference.serving.launcher.spec import Serving, Speculation
 from tests.stack_plans import plans_of_stacks
 from twin.engines import vllm_flags as flags
 from twin.engines.real import install
-from workloads.engine import commands
-from workloads.engine.spec import Serving, Speculation
+from workloads.diffusion.__main__ import parser
 
-RECORDED = Path(__file__).with_name("flags")
-OTHERS = sorted(file.stem for file in RECORDED.glob("*.json"))
+RECORDED = Path(engine_flags.__file__).parent / "data" / "engine_flags"
 
 
 def every_serving(name: str) -> Iterator[Serving]:
@@ -100,17 +100,41 @@ def refusal(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [name for name in engine_names() if name != "vllm"])
 def test_other_engines_have_every_flag_with_its_choices(name: str):
-    table: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text())["flags"]
+    table = engine_flags.flags(name)
     written = list(every_serving(name))
     assert written
     for serving in written:
-        for flag, value in pairs(commands.arguments(serving)):
-            entry = table[flag]
-            assert (value is not None) == entry["takes_value"], flag
-            if "choices" in entry:
-                assert value in entry["choices"], (flag, value)
+        for word, value in pairs(commands.arguments(serving)):
+            flag = table[word.removeprefix("--")]
+            assert (value is None) == (flag.type == "switch"), word
+            if flag.choices:
+                assert value in flag.choices, (word, value)
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_the_platform_owns_every_flag_that_it_writes(name: str):
+    table = engine_flags.flags(name)
+    written = {
+        word.removeprefix("--")
+        for serving in every_serving(name)
+        for word, _ in pairs(commands.arguments(serving))
+    }
+    plain = {word if word in table else word.removeprefix("no-") for word in written}
+    assert {word for word in plain if table[word].owner is None} == set()
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_every_flag_that_the_platform_owns_is_one_of_the_release(name: str):
+    owned = yaml.safe_load((RECORDED / "owned.yaml").read_text())["flags"][name]
+    assert set(owned) - set(engine_flags.flags(name)) == set()
+
+
+def test_the_flags_of_the_image_server_are_those_of_its_parser():
+    serve = parser()._subparsers._group_actions[0].choices["serve"]  # type: ignore[union-attr]
+    words = {word for action in serve._actions for word in action.option_strings}  # type: ignore[attr-defined]
+    assert {f"--{name}" for name in engine_flags.flags("diffusion")} == words - {"-h", "--help"}
 
 
 def pairs(argv: list[str]) -> Iterator[tuple[str, str | None]]:
@@ -125,10 +149,10 @@ def pairs(argv: list[str]) -> Iterator[tuple[str, str | None]]:
 def test_flags_were_recorded_from_the_releases_that_the_lock_names():
     for kind in ("gpu", "tpu"):
         assert versions.engine_version(f"vllm_{kind}") == flags.version() == install.VERSION
-    assert set(OTHERS) | {"diffusion", "vllm"} == set(engine_names())
-    for name in OTHERS:
-        recorded = json.loads((RECORDED / f"{name}.json").read_text())
-        assert recorded["version"] == versions.engine_version(f"{name}_gpu"), name
+    for name in engine_names():
+        recorded = engine_flags.document(name)
+        for kind in engine(name).hardware:
+            assert recorded["version"] == versions.engine_version(f"{name}_{kind}"), name
         assert recorded["date"]
         assert recorded["source"]
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from planner.fit.architectures import KINDS, find, known, of_config
-from planner.fit.memory import kv_token_bytes
-from planner.fit.shapes import shape, shape_of
+from gke_inference.sizing.architectures import KINDS, find, known, of_config
+from gke_inference.sizing.memory import kv_token_bytes
+from gke_inference.sizing.shapes import shape, shape_of
 
 
 def test_every_model_has_a_source_and_sizes_that_make_sense():

@@ -1,7 +1,7 @@
 import pytest
 
+from gke_inference.sizing.architectures import find
 from planner.choice.image_plan import seconds_of
-from planner.fit.architectures import find
 from planner.unit_cost.image_speed import stage_seconds
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import check_rung
-from planner.fit.architectures import Architecture, find
-from planner.fit.memory import (
+from gke_inference.sizing.architectures import Architecture, find
+from gke_inference.sizing.memory import (
     GIB,
     Loaded,
     check_fit,
@@ -19,7 +19,7 @@ from planner.fit.memory import (
     split,
     weights_gib,
 )
-from planner.fit.shapes import ModelShape, shape
+from gke_inference.sizing.shapes import ModelShape, shape
 from workloads.kernels.shapes import HBM_GIB
 
 

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
-from gke_inference.serving.engine_rules import Wanted, refused
-from infra.cost.fitting import unfit
+from gke_inference.serving.engine_rules import engine_problems
+from gke_inference.serving.fitting import unfit
+from gke_inference.serving.intent import ServingIntent, intent_of
+from gke_inference.sizing.architectures import Architecture, known
+from infra.arguments.engine import intent_words
 from infra.stack import Model
 from planner.choice.candidates import Candidate, Form, Refused, candidates
-from planner.fit.architectures import Architecture, known
 from scripts.preflight_checks import memory
 
 TEXT = [one for one in known() if one.kind != "diffusion"]
@@ -45,7 +47,7 @@ def answers(architecture: Architecture, one: Candidate | Refused, context: int) 
     """What the reader of a stack and preflight say of a form: whether the model starts."""
     model, rung = model_of(architecture, one.form, context), rung_of(one.form)
     return {
-        unfit("planned", model, rung) is None,
+        unfit(intent_of(intent_words("planned", model, weights=str), {"": rung}), rung) is None,
         memory("planned", model, rung).ok is True,
     }
 
@@ -70,6 +72,15 @@ def test_an_engine_can_do_every_split_that_is_offered_for_it(engine: str):
                 seen.add((form.word, form.copies, form.bits))
                 split = form.devices if form.copies > 1 else None
                 narrow = "fp8" if form.bits == 8 < architecture.bits else None
-                wanted = Wanted(engine=engine, tensor_parallel=split, quantization=narrow)
-                assert refused(wanted, [rung_of(form)]) is None, form
+                intent = ServingIntent(
+                    context_tokens=2_048,
+                    engine=engine,
+                    model="m",
+                    parameters_billion=1.0,
+                    quantization=narrow,
+                    rungs={"rungs[0]": rung_of(form)},
+                    tensor_parallel=split,
+                    weights="m",
+                )
+                assert list(engine_problems(intent)) == [], form
     assert seen

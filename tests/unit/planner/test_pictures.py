@@ -2,6 +2,8 @@
 
 import pytest
 
+from gke_inference.sizing.architectures import find
+from gke_inference.sizing.image_memory import check_copies_fit, served_gib
 from planner.choice.image_plan import (
     MEASURED_SPREAD,
     flops,
@@ -10,8 +12,6 @@ from planner.choice.image_plan import (
     spread,
     usd_per_thousand,
 )
-from planner.fit.architectures import find
-from planner.fit.image_memory import check_copies_fit, served_gib
 
 
 def model(name: str):

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from gke_inference.sizing.architectures import find, known
+from gke_inference.sizing.memory import kv_token_bytes
+from gke_inference.sizing.shapes import shape
 from planner.choice.alternatives import elsewhere
 from planner.choice.chart import draw
 from planner.choice.explain import explain
@@ -15,9 +18,6 @@ from planner.choice.plan import (
     traits_of,
     work_of,
 )
-from planner.fit.architectures import find, known
-from planner.fit.memory import kv_token_bytes
-from planner.fit.shapes import shape
 from planner.speed.correction import correction
 from planner.speed.roofline import CostModel, StepLoad
 from planner.speed.throughput import BATCHES, curves

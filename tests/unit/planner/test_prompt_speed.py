@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
+from gke_inference.sizing.architectures import find
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from planner.choice.cost import bill
-from planner.fit.architectures import find
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
@@ -54,20 +55,20 @@ def apart(threshold: int = 256) -> tuple[UnitCost, ...]:
     model["disaggregated"] = {"prefill": prefill, "threshold_tokens": threshold}
     raw["models"] = {MODEL: model}
     platform = parse(json.dumps(raw))
-    return unit_costs(platform, bill(served(platform)), DEFAULT_TRAFFIC)
+    return unit_costs(resolve(platform), bill(served(resolve(platform))), DEFAULT_TRAFFIC)
 
 
 def test_an_embedding_costs_by_the_tokens_of_its_prompts():
     raw = platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")
     platform = parse(json.dumps(raw))
-    costs = unit_costs(platform, bill(served(platform)))
+    costs = unit_costs(resolve(platform), bill(served(resolve(platform))))
     one = next(one for one in costs if one.model == "qwen3-embedding-0.6b")
     assert one.speed.unit == MILLION_INPUT
     assert one.usd is not None
     assert one.usd_per_replica_hour is not None
     tokens = 0.7 * rate(one.speed) * 3600 / 1e6
-    assert one.usd.value == pytest.approx(one.usd_per_replica_hour / tokens)
-    assert one.usd.low < one.usd.value < one.usd.high
+    assert one.usd.value.value == pytest.approx(one.usd_per_replica_hour.value / tokens)
+    assert one.usd.low.value < one.usd.value.value < one.usd.high.value
 
 
 def test_an_embedding_computes_at_most_what_the_chip_can_and_more_on_a_larger_chip():
@@ -141,12 +142,12 @@ def test_a_model_whose_prompts_are_computed_apart_costs_both_halves():
     costs = apart()
     halves = {one.role: one for one in costs}
     assert set(halves) == {"serve", PREFILL}
-    values = [one.usd.value for one in costs if one.usd is not None]
+    values = [one.usd.value.value for one in costs if one.usd is not None]
     found = by_model(costs)[MODEL].usd
     assert len(values) == 2
     assert found is not None
-    assert found.value == pytest.approx(sum(values))
-    assert found.low < found.value < found.high
+    assert found.value.value == pytest.approx(sum(values))
+    assert found.low.value < found.value.value < found.high.value
     # more of one role than the traffic needs makes a token no dearer
     more = [replace(one, replicas=9 if one.role == PREFILL else one.replicas) for one in costs]
     assert by_model(more)[MODEL].usd == found

@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import check_rung
+from gke_inference.sizing.architectures import find
 from infra.cost.costing import served
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.reading.load import read as read_stack
 from infra.stack import Platform
-from planner.choice.cost import FIELDS, Bill, bill
+from planner.amount import Amount
+from planner.choice.cost import Bill, bill
 from planner.choice.plan import Question, plan
-from planner.fit.architectures import find
 from planner.unit_cost.unit_cost import (
     THOUSAND_PICTURES,
     Asked,
     Traffic,
     UnitCost,
-    amount,
     blended,
     picture_speed,
     token_speed,
@@ -37,7 +38,7 @@ def costs_of(
     for name, fields in (changes or {}).items():
         raw["models"][name] |= fields
     platform = parse(json.dumps(raw))
-    return unit_costs(platform, bill(served(platform)), traffic)
+    return unit_costs(resolve(platform), bill(served(resolve(platform))), traffic)
 
 
 PROD = "stacks/Pulumi.prod.yaml"
@@ -54,7 +55,7 @@ def only(costs: tuple[UnitCost, ...], model: str, **fields: str) -> UnitCost:
 
 def test_every_line_of_a_bill_has_a_cost_of_a_unit_and_what_it_rests_on():
     costs = costs_of(PROD)
-    assert len(costs) == len(bill(served(read_stack("prod"))).lines)
+    assert len(costs) == len(bill(served(resolve(read_stack("prod")))).lines)
     for one in costs:
         assert one.usd is not None
         assert one.speed.basis
@@ -80,8 +81,8 @@ def test_a_million_tokens_cost_what_the_planner_says_of_the_same_hardware():
     assert one.speed.per_second.low == pytest.approx(choice.tokens_per_second.low)
     assert choice.price is not None
     tokens = 0.7 * choice.tokens_per_second.value * 3600 / 1e6
-    assert one.usd.value == pytest.approx(choice.price.usd_per_hour / tokens)
-    assert one.usd.low < one.usd.value < one.usd.high
+    assert one.usd.value.value == pytest.approx(choice.price.usd_per_hour / tokens)
+    assert one.usd.low.value < one.usd.value.value < one.usd.high.value
 
 
 def test_the_traffic_that_is_assumed_moves_the_cost():
@@ -91,8 +92,8 @@ def test_the_traffic_that_is_assumed_moves_the_cost():
     assert usual is not None
     assert shared is not None
     assert idle is not None
-    assert shared.value < usual.value
-    assert idle.value == pytest.approx(2 * usual.value)
+    assert shared.value.value < usual.value.value
+    assert idle.value.value == pytest.approx(2 * usual.value.value)
 
 
 def test_the_stacks_own_split_and_bits_count():
@@ -128,7 +129,7 @@ def fp8_stack(context: int) -> Platform:
 
 def test_a_stack_that_fits_by_its_small_kv_cache_has_a_cost_and_no_reason_against_it():
     platform = fp8_stack(50_000)
-    for one in unit_costs(platform, bill(served(platform))):
+    for one in unit_costs(resolve(platform), bill(served(resolve(platform)))):
         assert not one.speed.basis.startswith("it needs")
         assert one.usd is not None
 
@@ -186,7 +187,7 @@ def test_an_unknown_architecture_has_a_reason_and_no_number():
     raw = platform_of(REPOSITORY / "stacks" / "Pulumi.local.yaml")
     raw["models"] = {"ours": {**raw["models"]["llama-3.1-8b"], "weights": "ours"}}
     platform = parse(json.dumps(raw))
-    (one,) = unit_costs(platform, bill(served(platform)))
+    (one,) = unit_costs(resolve(platform), bill(served(resolve(platform))))
     assert one.usd is None
     assert one.speed.basis == "the architecture of ours is not known"
 
@@ -213,21 +214,27 @@ def test_a_model_over_its_regions_costs_the_mean_by_what_is_made():
     costs = [one for one in costs_of(PROD) if one.model == "gemma-3-27b"]
     whole = blended(costs)
     assert whole is not None
-    each = [one.usd.value for one in costs if one.usd is not None]
-    assert min(each) < whole.value < max(each)
+    each = [one.usd.value.value for one in costs if one.usd is not None]
+    assert min(each) < whole.value.value < max(each)
     assert by_model(costs)["gemma-3-27b"].usd == whole
     assert blended([*costs, replace(costs[0], usd_per_replica_hour=None)]) is None
 
 
 def test_a_unit_on_a_rung_behind_one_without_a_price_costs_at_least_that_and_so_does_its_model():
     platform = read_stack("local")
-    found = bill(served(platform))
-    exact = unit_costs(platform, found)
-    assert [one.is_lower_bound for one in exact] == [False]
-    assert not by_model(exact)["llama-3.1-8b"].is_lower_bound
-    bound = Bill(tuple(replace(line, lower_bounds=frozenset(FIELDS)) for line in found.lines))
-    assert [one.is_lower_bound for one in unit_costs(platform, bound)] == [True]
-    assert by_model(unit_costs(platform, bound))["llama-3.1-8b"].is_lower_bound
+    found = bill(served(resolve(platform)))
+    exact = unit_costs(resolve(platform), found)
+    (line,) = found.lines
+    assert line.expected is not None
+    bound = Bill((replace(line, expected=replace(line.expected, at_least=True)),))
+    below = unit_costs(resolve(platform), bound)
+    for costs, is_below in ((exact, False), (below, True)):
+        (each,) = costs
+        assert each.usd_per_replica_hour is not None
+        assert each.usd_per_replica_hour.at_least is is_below
+        whole = by_model(costs)["llama-3.1-8b"].usd
+        assert whole is not None
+        assert (whole.value.at_least, whole.low.at_least) == (is_below, is_below)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +242,7 @@ def test_a_unit_on_a_rung_behind_one_without_a_price_costs_at_least_that_and_so_
     [
         ("given", 0, "input: must be 1 or more, got 0"),
         ("made", 0, "output: must be 1 or more, got 0"),
-        ("prefix_share", 1.0, "prefix-share: must be 0 to below 1, got 1.0"),
+        ("prefix_share", 1.0, "prefix_share: must be 0 to below 1, got 1.0"),
         ("utilisation", float("nan"), "utilisation: must be above 0 to 1, got nan"),
     ],
 )
@@ -250,4 +257,5 @@ def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):
     [(1234.5, "1,234.50"), (0.1, "0.10"), (0.0999, "0.100"), (0.0063, "0.0063"), (0.0, "0.00")],
 )
 def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
-    assert amount(usd) == said
+    assert f"{Amount(usd):unit}" == said
+    assert f"{Amount(usd, at_least=True):$unit}" == f"≥ ${said}"

@@ -9,6 +9,7 @@ import pytest
 from gke_inference.gateway.router import MODEL_HEADER
 from infra.cost.costing import served, starts
 from infra.cost.unit_costs import unit_costs
+from infra.plan import resolve
 from infra.quota.needs import needs
 from planner.choice.coldstart import asks_at, spare_replicas
 from planner.choice.cost import bill
@@ -32,18 +33,18 @@ def made(stack, rendered):
         route("b", {"new": 1}, **model, x_model_version="2"),
         state("gateway.networking.k8s.io/v1", "Gateway", "g", {}),
     )
-    return page(stack(), "local", folder, day=DAY)
+    return page(resolve(stack()), "local", folder, day=DAY)
 
 
 def test_the_bill_is_that_of_the_command_cost(made, stack):
-    assert made.costs.bill == bill(served(stack()))
-    assert made.costs.outdated == bill(served(stack())).outdated(DAY)
+    assert made.costs.bill == bill(served(resolve(stack())))
+    assert made.costs.outdated == bill(served(resolve(stack()))).outdated(DAY)
 
 
 def test_the_bars_are_the_starts_of_the_command_coldstart(stack):
     platform = stack(name="prod")
-    found = starts(platform)
-    drawn = bars(platform, found)
+    found = starts(resolve(platform))
+    drawn = bars(resolve(platform), found)
     assert sum(len(bar.regions) for bar in drawn) == len(found)
     for one in found:
         (bar,) = [
@@ -61,7 +62,11 @@ def test_the_bars_are_the_starts_of_the_command_coldstart(stack):
 
 def test_a_bar_begins_with_the_wait_for_a_machine(stack):
     platform = stack(name="prod")
-    queued = [bar for bar in bars(platform, starts(platform)) if "flex-start" in bar.rung]
+    queued = [
+        bar
+        for bar in bars(resolve(platform), starts(resolve(platform)))
+        if "flex-start" in bar.rung
+    ]
     assert queued
     assert all(bar.parts[0][1].name == "queue" for bar in queued)
 
@@ -130,7 +135,12 @@ def test_figures_that_lack_a_price_carry_the_sign_and_name_the_rung(made, stack,
     assert "<dt>maximum</dt><dd>≥\u00a0$31,536</dd>" in text
     assert '<p class="figure">$15,768</p>' in text
     prod = html(
-        page(stack(name="prod"), "prod", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+        page(
+            resolve(stack(name="prod")),
+            "prod",
+            rendered(state("v1", "ConfigMap", "a", {})),
+            day=DAY,
+        )
     )
     assert '<p class="figure"><small>≥</small>$' in prod
     assert "<small>no price: nvidia-h100-80gb x8 on-demand</small>" in prod
@@ -140,7 +150,7 @@ def test_figures_that_lack_a_price_carry_the_sign_and_name_the_rung(made, stack,
 @pytest.mark.parametrize("name", ["dev", "prod", "staging", "pictures", "slices"])
 def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
     platform = stack(name=name)
-    found = page(platform, name, rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    found = page(resolve(platform), name, rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
     reader = Reader()
     reader.feed(html(found))
     assert reader.open == []
@@ -153,14 +163,17 @@ def test_every_stack_that_is_shipped_has_a_page(stack, rendered, name):
 
 def test_a_model_that_draws_has_a_price_of_pictures(stack, rendered):
     found = page(
-        stack(name="pictures"), "pictures", rendered(state("v1", "ConfigMap", "a", {})), day=DAY
+        resolve(stack(name="pictures")),
+        "pictures",
+        rendered(state("v1", "ConfigMap", "a", {})),
+        day=DAY,
     )
     (row,) = found.costs.units.values()
     assert row.unit == "thousand pictures"
-    (line,) = unit_costs(stack(name="pictures"), found.costs.bill)
+    (line,) = unit_costs(resolve(stack(name="pictures")), found.costs.bill)
     assert row.usd is not None
     assert line.usd is not None
-    assert row.usd.value == pytest.approx(line.usd.value)
+    assert row.usd.value.value == pytest.approx(line.usd.value.value)
     assert "A thousand pictures" in html(found)
 
 
@@ -169,7 +182,7 @@ def test_a_price_that_nobody_knows_has_its_reason(stack, rendered):
         data["models"]["ours"] = {**data["models"].pop("llama-3.1-8b"), "weights": "ours"}
 
     folder = rendered(state("v1", "ConfigMap", "a", {}))
-    found = page(stack(unknown), "local", folder, day=DAY)
+    found = page(resolve(stack(unknown)), "local", folder, day=DAY)
     row = found.costs.units["ours"]
     assert row.usd is None
     assert row.reason in html(found)
@@ -177,7 +190,7 @@ def test_a_price_that_nobody_knows_has_its_reason(stack, rendered):
 
 def test_a_model_that_embeds_has_a_price_of_what_it_is_given(stack, rendered):
     folder = rendered(state("v1", "ConfigMap", "a", {}))
-    found = page(stack(name="prod"), "prod", folder, day=DAY)
+    found = page(resolve(stack(name="prod")), "prod", folder, day=DAY)
     assert found.costs.units["qwen3-embedding-0.6b"].unit == "million input tokens"
     text = html(found)
     assert "a million input tokens" in text
@@ -186,15 +199,15 @@ def test_a_model_that_embeds_has_a_price_of_what_it_is_given(stack, rendered):
 
 def test_quotas_of_accelerators_are_those_of_the_command_quota(stack, rendered):
     platform = stack()
-    found = page(platform, "local", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
-    asked = [one for one in needs(platform) if one.kind == "accelerator"]
+    found = page(resolve(platform), "local", rendered(state("v1", "ConfigMap", "a", {})), day=DAY)
+    asked = [one for one in needs(resolve(platform)) if one.kind == "accelerator"]
     assert [one.need for one in found.quota] == asked
     assert all(one.need.metric.label in html(found) for one in found.quota)
 
 
 def test_what_a_stack_says_is_text_and_no_markup(stack, rendered):
     folder = rendered(route("a", {"<b>pool</b>": 1}))
-    text = html(page(stack(), "local", folder, day=DAY))
+    text = html(page(resolve(stack()), "local", folder, day=DAY))
     assert "&lt;b&gt;pool&lt;/b&gt;" in text
     assert "<b>pool</b>" not in text
 
@@ -208,7 +221,7 @@ def test_a_time_is_said_in_minutes_and_seconds(seconds, said):
 
 def test_every_time_of_a_start_is_in_minutes_and_seconds(stack, rendered):
     folder = rendered(state("v1", "ConfigMap", "a", {}))
-    found = page(stack(name="prod"), "prod", folder, day=DAY)
+    found = page(resolve(stack(name="prod")), "prod", folder, day=DAY)
     text = html(found)
     late = [bar.start.seconds - bar.limit for bar in found.bars if bar.is_late and bar.limit]
     assert late
@@ -224,12 +237,12 @@ def test_the_cost_of_a_million_tokens_at_the_top_carries_the_sign_where_a_price_
 ):
     folder = rendered(state("v1", "ConfigMap", "a", {}))
     for name, sign in (("prod", "≥\u00a0$"), ("local", "$")):
-        text = html(page(stack(name=name), name, folder, day=DAY))
+        text = html(page(resolve(stack(name=name)), name, folder, day=DAY))
         tile = text.partition("<dt>A million tokens</dt>")[2]
         assert tile.startswith(f"<dd>{sign}")
 
 
 def test_regions_with_the_same_kubernetes_share_a_row(stack, rendered):
     folder = rendered(state("v1", "ConfigMap", "a", {}))
-    [row] = page(stack(name="prod"), "prod", folder, day=DAY).versions.kubernetes
+    [row] = page(resolve(stack(name="prod")), "prod", folder, day=DAY).versions.kubernetes
     assert row.regions == ("us-central1", "europe-west4", "asia-southeast1")

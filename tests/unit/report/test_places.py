@@ -6,6 +6,8 @@ from gke_inference.catalogue.accelerators import accelerator, accelerator_names,
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import RungArgs, check_rung
 from infra.cost.costing import served
+from infra.plan import resolve
+from planner.amount import amount_of
 from scripts.report.places import ladders, picture, places
 
 
@@ -35,7 +37,7 @@ def test_a_single_host_slice_is_drawn_as_its_topology():
 
 
 def test_a_rung_is_offered_only_where_the_stack_has_it(stack):
-    heavy = next(one for one in ladders(stack(name="prod")) if one.name == "heavy")
+    heavy = next(one for one in ladders(resolve(stack(name="prod"))) if one.name == "heavy")
     reserved = heavy.steps[0]
     assert reserved.rung.accelerator == "nvidia-h200-141gb"
     assert [offer.region for offer in reserved.offers] == ["us-central1", "europe-west4"]
@@ -43,22 +45,22 @@ def test_a_rung_is_offered_only_where_the_stack_has_it(stack):
 
 
 def test_a_price_on_a_ladder_is_that_of_the_price_list(stack):
-    for ladder in ladders(stack(name="prod")):
+    for ladder in ladders(resolve(stack(name="prod"))):
         for step in ladder.steps:
             for offer in step.offers:
                 known = rung_price(step.rung, offer.region, allow_lower_bound=True)
-                assert offer.price == known
+                assert offer.price == amount_of(known)
 
 
 def test_a_rung_without_named_zones_stands_where_catalogue_and_cluster_agree(stack):
     platform = stack(lambda data: data["regions"]["us-central1"].update(zones=["us-central1-b"]))
-    on_demand = ladders(platform)[0].steps[1]
+    on_demand = ladders(resolve(platform))[0].steps[1]
     assert on_demand.offers[0].zones == ("us-central1-b",)
 
 
 def test_a_region_says_what_runs_there_and_what_stands_by(stack):
     platform = stack(name="prod")
-    first, *_, last = places(platform, served(platform))
+    first, *_, last = places(resolve(platform), served(resolve(platform)))
     assert first.cluster == "acme-prod-us-central1"
     assert [roles[0].model for roles in first.models] == list(platform.models)
     main, beside = first.models[0]
@@ -68,7 +70,7 @@ def test_a_region_says_what_runs_there_and_what_stands_by(stack):
 
 
 def test_a_ladder_whose_models_have_disks_is_only_in_the_zones_of_the_disks(stack):
-    heavy = next(one for one in ladders(stack(name="prod")) if one.name == "heavy")
+    heavy = next(one for one in ladders(resolve(stack(name="prod"))) if one.name == "heavy")
     assert heavy.has_disks
     for step in heavy.steps:
         assert {offer.region: offer.zones for offer in step.offers}["us-central1"] == (
@@ -78,7 +80,7 @@ def test_a_ladder_whose_models_have_disks_is_only_in_the_zones_of_the_disks(stac
     def shared(data):
         data["models"]["qwen3-embedding-0.6b"]["capacity"] = "heavy"
 
-    both = next(one for one in ladders(stack(shared, "prod")) if one.name == "heavy")
+    both = next(one for one in ladders(resolve(stack(shared, "prod"))) if one.name == "heavy")
     assert not both.has_disks
     on_demand = {offer.region: offer.zones for offer in both.steps[1].offers}
     assert len(on_demand["us-central1"] or ()) == 3

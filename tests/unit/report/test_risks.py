@@ -6,6 +6,7 @@ import pytest
 
 from infra.cost.costing import served, starts
 from infra.cost.unit_costs import unit_costs
+from infra.plan import resolve
 from infra.quota.check import Limit, standings
 from infra.quota.needs import needs
 from planner.choice.cost import bill
@@ -54,16 +55,16 @@ def no_such_zone(data):
     ids=["one rung", "spot alone", "one zone", "no zone"],
 )
 def test_a_ladder_that_ends_too_early_is_a_risk(stack, change, severity, says):
-    found = [one for one in risks_capacity.of_capacity(stack(change)) if says in one.what]
+    found = [one for one in risks_capacity.of_capacity(resolve(stack(change))) if says in one.what]
     assert [one.severity for one in found] == [severity]
 
 
 def test_a_ladder_of_three_rungs_in_three_zones_is_none(stack):
-    assert list(risks_capacity.of_capacity(stack())) == []
+    assert list(risks_capacity.of_capacity(resolve(stack()))) == []
 
 
 def test_a_disk_in_one_zone_is_a_risk_whatever_the_rungs_have(stack):
-    found = list(risks_capacity.of_capacity(stack(name="prod")))
+    found = list(risks_capacity.of_capacity(resolve(stack(name="prod"))))
     assert [one.subject for one in found] == ["Zone"]
     assert found[0].what.startswith("llama-3.3-70b")
     assert found[0].where == "us-central1-b, asia-southeast1-b"
@@ -75,11 +76,11 @@ def test_a_model_of_one_replica_is_a_risk_and_a_standby_mends_it(stack):
         data["models"]["llama-3.1-8b"]["replicas"]["standby"] = 1
 
     found = [
-        list(risks_capacity.of_replicas(served(one), starts(one)))
+        list(risks_capacity.of_replicas(served(resolve(one)), starts(resolve(one))))
         for one in (stack(), stack(with_standby))
     ]
     assert [len(each) for each in found] == [1, 0]
-    slowest = max(one.start.seconds for one in starts(stack()))
+    slowest = max(one.start.seconds for one in starts(resolve(stack())))
     assert f"up to {time(slowest)}" in found[0][0].what
 
 
@@ -88,8 +89,8 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
         data["models"]["llama-3.1-8b"]["slo"]["cold_start_s"] = 300
 
     platform = stack(hurried)
-    found = list(risks_capacity.of_starts(starts(platform)))
-    late = [one for one in starts(platform) if one.is_late]
+    found = list(risks_capacity.of_starts(starts(resolve(platform))))
+    late = [one for one in starts(resolve(platform)) if one.is_late]
     assert [one.what for one in found] == [
         f"llama-3.1-8b on {late[0].rung} starts in {time(late[0].start.seconds)}, "
         "slo.cold_start_s promises 5 min"
@@ -102,15 +103,15 @@ def test_a_rung_too_slow_for_the_promise_is_a_risk_and_one_fast_enough_is_none(s
 
     found = []
     for platform in (stack(hurried), stack()):
-        units = unit_costs(platform, bill(served(platform)))
-        found.append(list(risks_capacity.of_speed(platform, units)))
+        units = unit_costs(resolve(platform), bill(served(resolve(platform))))
+        found.append(list(risks_capacity.of_speed(resolve(platform), units)))
     assert [len(each) for each in found] == [1, 0]
     assert found[0][0].what.startswith("llama-3.1-8b on tpu-v6e 2x2 reservation is too slow")
     assert "1 ms between tokens" in found[0][0].where
 
 
 def test_what_has_no_price_or_a_stale_one_is_a_risk(stack):
-    total = bill(served(stack(name="prod")))
+    total = bill(served(resolve(stack(name="prod"))))
     assert any("without a public price" in one.what for one in risks.of_prices(total, {}))
     later = total.outdated(date(2030, 1, 1))
     said = {one.what: one.severity for one in risks.of_prices(total, later | {"stale": ["a"]})}
@@ -163,7 +164,7 @@ def test_many_names_are_cut_with_their_number():
 
 
 def test_a_quota_that_is_short_stops_it_with_the_request_to_make(stack):
-    asked = standings(needs(stack()), lambda need: Limit(1))
+    asked = standings(needs(resolve(stack())), lambda need: Limit(1))
     found = list(risks_capacity.of_quota(asked, "acme"))
     assert len(found) == len([one for one in asked if one.short_by])
     assert {one.severity for one in found} == {Severity.STOPS}
@@ -173,14 +174,19 @@ def test_a_quota_that_is_short_stops_it_with_the_request_to_make(stack):
 
 
 def test_a_quota_whose_limit_is_not_known_is_no_risk(stack):
-    assert list(risks_capacity.of_quota(standings(needs(stack()), lambda need: None), "a")) == []
+    assert (
+        list(risks_capacity.of_quota(standings(needs(resolve(stack())), lambda need: None), "a"))
+        == []
+    )
 
 
 def of_budget(platform, monthly_usd, discount=0):
     budget = platform.budget.model_copy(
         update={"monthly_usd": monthly_usd, "discount_percent": discount}
     )
-    return [(one.severity, one.what) for one in risks.of_budget(budget, bill(served(platform)))]
+    return [
+        (one.severity, one.what) for one in risks.of_budget(budget, bill(served(resolve(platform))))
+    ]
 
 
 def test_a_budget_that_the_models_pass_is_a_risk(stack):
@@ -206,10 +212,10 @@ def test_what_may_be_passed_and_what_is_passed_at_most_are_both_told(stack):
 
 def test_a_budget_that_every_price_is_known_for_and_keeps_within_is_no_risk(stack):
     budget = stack(name="prod").budget
-    total = bill(served(stack(rungs(0))))
+    total = bill(served(resolve(stack(rungs(0)))))
     assert not total.lacking
     assert list(risks.of_budget(budget, total)) == []
 
 
 def test_a_stack_without_a_budget_has_no_risk_of_passing_it(stack):
-    assert list(risks.of_budget(None, bill(served(stack())))) == []
+    assert list(risks.of_budget(None, bill(served(resolve(stack()))))) == []

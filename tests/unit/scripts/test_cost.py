@@ -6,6 +6,7 @@ import pytest
 
 from infra.cost.costing import served
 from infra.cost.unit_costs import unit_costs
+from infra.plan import resolve
 from infra.reading.load import read
 from planner.choice.cost import bill
 from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
@@ -46,7 +47,7 @@ def test_the_cost_of_a_unit_by_model_carries_the_sign_where_a_line_of_it_lacks_a
 
 def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):
     platform = read("prod")
-    every = unit_costs(platform, bill(served(platform)))
+    every = unit_costs(resolve(platform), bill(served(resolve(platform))))
     prompts = [one for one in every if one.speed.unit == MILLION_INPUT]
     print_unit_costs(prompts, Traffic(given=4000))
     assert "Assumed: 4000 tokens in" in capsys.readouterr().out

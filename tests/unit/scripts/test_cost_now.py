@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.load import read
+from planner.amount import Amount
 from scripts import running_cost
 from scripts.placements import Placement
 from twin.wire.kube import KubeError
@@ -26,9 +28,9 @@ def twin(monkeypatch):
         monkeypatch.setattr(running_cost.clusters, "folders", lambda paths: names)
         monkeypatch.setattr(running_cost.ClusterSpec, "load", staticmethod(Cluster))
         found = [
-            Placement("chat", name, "pod", "ready", "rung", "zone", price, False)
+            Placement("chat", name, "pod", "ready", "rung", "zone", price)
             for name in names
-            for price in (1.0, None)
+            for price in (Amount(1.0), None)
         ]
         monkeypatch.setattr(running_cost, "placements", lambda paths: found)
 
@@ -37,17 +39,17 @@ def twin(monkeypatch):
 
 def test_only_the_clusters_of_the_stack_are_counted(twin):
     twin("acme-local-us-central1", "other-dev-us-central1")
-    assert running_cost.running(read("local")) == 1.0
+    assert running_cost.running(resolve(read("local"))) == 1.0
 
 
 def test_a_twin_that_runs_another_stack_costs_this_one_nothing_that_is_known(twin):
     twin("other-dev-us-central1")
-    assert running_cost.running(read("local")) is None
+    assert running_cost.running(resolve(read("local"))) is None
 
 
 def test_a_twin_that_is_down_is_no_cost_of_zero(twin):
     twin("acme-local-us-central1", ports=None)
-    assert running_cost.running(read("local")) is None
+    assert running_cost.running(resolve(read("local"))) is None
 
 
 def test_a_cluster_that_does_not_answer_is_no_cost_of_zero(twin, monkeypatch):
@@ -57,4 +59,4 @@ def test_a_cluster_that_does_not_answer_is_no_cost_of_zero(twin, monkeypatch):
         raise KubeError(0, "", "away", {})
 
     monkeypatch.setattr(running_cost, "placements", away)
-    assert running_cost.running(read("local")) is None
+    assert running_cost.running(resolve(read("local"))) is None

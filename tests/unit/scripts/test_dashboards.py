@@ -12,6 +12,7 @@ import pytest
 
 from gke_inference.observability.dashboard_source import UNITS, dashboards
 from infra.arguments.observability import scope
+from infra.plan import resolve
 from infra.reading.load import read
 from scripts.dashboards import publish, write_grafana
 from scripts.observe import page
@@ -33,7 +34,9 @@ def platform():
 @pytest.fixture(scope="module")
 def written(platform, tmp_path_factory):
     folder = tmp_path_factory.mktemp("dashboards")
-    return {file.stem: json.loads(file.read_text()) for file in write_grafana(platform, folder)}
+    return {
+        file.stem: json.loads(file.read_text()) for file in write_grafana(resolve(platform), folder)
+    }
 
 
 def scripts_of(text):
@@ -50,14 +53,14 @@ def panels(board):
 
 
 def test_grafana_gets_the_same_panels_as_cloud_monitoring(written, platform):
-    for meant in dashboards(scope(platform)):
+    for meant in dashboards(scope(resolve(platform))):
         assert [panel["title"] for panel in panels(written[meant.name])] == [
             panel.title for panel in meant.panels
         ]
 
 
 def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platform):
-    made = {p.name: p for p in dashboards(scope(platform), window=WINDOW)}
+    made = {p.name: p for p in dashboards(scope(resolve(platform)), window=WINDOW)}
     for name, board in written.items():
         assert [v["name"] for v in board["templating"]["list"]] == ["source"]
         for panel, meant in zip(panels(board), made[name].panels, strict=True):
@@ -109,7 +112,7 @@ def test_grafana_panels_do_not_overlap(written):
 
 
 def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platform):
-    pages = dashboards(scope(platform), window="1m")
+    pages = dashboards(scope(resolve(platform)), window="1m")
     text = console_page("acme prod", "acme-prod-us-central1", pages)
     assert "{{" not in text
     assert re.findall(r'(?:src|href)="(?!data:|/)[^"]*', text) == []
@@ -119,7 +122,7 @@ def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platfor
 
 
 def test_the_page_has_a_tile_for_each_panel_that_asks_for_one(platform):
-    (data, *_) = scripts_of(console_page("t", "c", dashboards(scope(platform))))
+    (data, *_) = scripts_of(console_page("t", "c", dashboards(scope(resolve(platform)))))
     panels_ = [panel for one in data["pages"] for row in one["rows"] for panel in row["panels"]]
     assert [
         (panel["tile"]["title"], panel["unit"]["suffix"], panel["tile"]["reduce"])
@@ -184,5 +187,7 @@ def test_only_clusters_with_a_prometheus_get_a_page(platform, tmp_path):
     folder = paths.cluster("us-central1", "with") / "prometheus"
     folder.mkdir()
     (folder / "address").write_text("127.0.0.1:9999\n")
-    assert publish(platform, paths) == {"with": "http://127.0.0.1:9999/consoles/index.html"}
+    assert publish(resolve(platform), paths) == {
+        "with": "http://127.0.0.1:9999/consoles/index.html"
+    }
     assert (folder / "consoles" / "index.html").read_text().startswith("<!doctype html>")

@@ -8,6 +8,7 @@ import pytest
 import typer
 
 from gke_inference.catalogue.versions import images, lock
+from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts import images as images_command
@@ -64,7 +65,7 @@ def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
     found = {
         row.name: row for row in images_actions.rows(stack(digests={"epp": ONE}), "us-central1")
     }
-    assert set(found) == set(needed(read("prod")))
+    assert set(found) == set(needed(resolve(read("prod"))))
     assert found["endpoint_picker"].reference.endswith(f"/engines/epp@{ONE}")
     assert found["endpoint_picker"].is_pinned
     assert found["endpoint_picker"].note == "from the repository"
@@ -303,7 +304,7 @@ def listed(capsys, *, sizes=False, as_json=False):
 
 def test_a_list_as_json_has_every_reference_whole(capsys):
     rows = json.loads(listed(capsys, as_json=True))
-    assert [row["image"] for row in rows] == needed(read("prod"))
+    assert [row["image"] for row in rows] == needed(resolve(read("prod")))
     pinned = [row for row in rows if row["is_pinned"]]
     assert pinned
     assert all(row["reference"].endswith("@" + row["digest"]) for row in pinned)

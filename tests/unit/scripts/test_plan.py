@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from gke_inference.catalogue.input_error import InputError
 from scripts.app import build_app
 from scripts.console import CommandError
 from scripts.options import check_positive, check_region, check_words, option_of
@@ -117,6 +118,8 @@ def test_words_are_checked_one_by_one():
 
 
 def test_a_message_gets_the_option_in_its_fields_place():
-    assert option_of("given: must be 1", {"given": "--input"}) == "--input: must be 1"
-    assert option_of("prefix_share: must be 1", {}) == "--prefix-share: must be 1"
-    assert option_of("input and output: must be 1", {}) == "input and output: must be 1"
+    names = {"given": "--input"}
+    assert option_of(InputError("given", "must be 1", 0), names) == "--input: must be 1, got 0"
+    assert option_of(InputError("prefix_share", "must be 1")) == "--prefix-share: must be 1"
+    both = InputError("input and output", "must be 1")
+    assert option_of(both) == "input and output: must be 1"

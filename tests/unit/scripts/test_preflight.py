@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
+from infra.plan import resolve
 from infra.reading.load import read
 from infra.stack import Model
 from scripts import preflight as program
@@ -96,7 +97,7 @@ def test_a_diffusion_model_on_a_chip_without_a_table_fails() -> None:
 
 def test_every_rung_of_every_model_is_looked_at_once() -> None:
     platform = read("prod")
-    found = list(lines(platform))
+    found = list(lines(resolve(platform)))
     assert len({(one.model, one.rung) for one in found}) == len(found)
     assert {one.model for one in found} == set(platform.models)
 

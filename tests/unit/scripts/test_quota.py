@@ -12,6 +12,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
 from gke_inference.catalogue.quotas import metric
+from infra.plan import resolve
 from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
@@ -133,7 +134,7 @@ def test_what_a_reservation_holds_is_not_counted_twice():
 
 
 def test_a_request_has_every_dimension_and_the_whole_value():
-    (tpu,) = [each for each in needs(read("local")) if each.accelerator == "tpu-v6e"]
+    (tpu,) = [each for each in needs(resolve(read("local"))) if each.accelerator == "tpu-v6e"]
     (found,) = standings([tpu], lambda _: Limit(4))
     made = request(found, PROJECT, "ops@acme.example")
     words = shlex.split(made.command)
@@ -322,8 +323,8 @@ def test_the_entry_with_most_of_the_dimensions_holds(wanted, value):
 
 
 def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
-    short = {each.need.metric.name for each in standings(needs(read("local")), twin_limits(SHORT))
-             if each.short_by}  # fmt: skip
+    asked = standings(needs(resolve(read("local"))), twin_limits(SHORT))
+    short = {each.need.metric.name for each in asked if each.short_by}
     assert short == {
         "TPUS_PER_TPU_FAMILY",
         "NVIDIA_L4_GPUS",
@@ -334,7 +335,7 @@ def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
 
 @pytest.mark.parametrize("email", ["", "ops", "ops@example", "ops @example.com", "a@b@c.de"])
 def test_a_contact_that_is_no_address_is_refused_before_anything_is_asked(monkeypatch, email):
-    monkeypatch.setattr("scripts.quota.stack_of", lambda _: pytest.fail("it went on"))
+    monkeypatch.setattr("scripts.quota.plan_of", lambda _: pytest.fail("it went on"))
     with pytest.raises(CommandError, match=r"^--email: must be an address such as .*, got"):
         quota("local", email=email)
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from planner.amount import Amount
 from scripts import replica_status, status
 from scripts.console import CommandError
 from scripts.placements import Placement
 from twin.wire.kube import KubeError
 
-ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", 1.25, False)
+ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", Amount(1.25))
 
 
 def test_a_sum_without_a_price_is_at_least_what_is_known(capsys) -> None:
@@ -22,12 +23,14 @@ def test_a_sum_without_a_price_is_at_least_what_is_known(capsys) -> None:
 
 def test_a_replica_that_waits_has_no_node_to_be_priced() -> None:
     waits = replace(ONE, state="waits for a node", rung="", usd_per_hour=None)
-    assert replica_status.Total.of([ONE, waits]) == replica_status.Total(1.25, 0, False)
+    assert replica_status.Total.of([ONE, waits]) == replica_status.Total(Amount(1.25), 0)
 
 
 def test_all_of_it_is_json() -> None:
     body = json.loads(status.as_json("local", [ONE], "http://127.0.0.1:1", {"r--main": "http://x"}))
     assert body["replicas"][0]["pod"] == "llama-0"
+    assert body["replicas"][0]["usd_per_hour"] == 1.25
+    assert body["replicas"][0]["is_lower_bound"] is False
     assert (body["usd_per_hour"], body["is_lower_bound"]) == (1.25, False)
     assert (body["gateway"], body["metrics"]) == ("http://127.0.0.1:1", {"r--main": "http://x"})
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import typer
 
+from infra.plan import resolve
 from infra.reading.load import read
+from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
 from scripts import (
     bench_confirm,
@@ -42,7 +44,8 @@ _LAB: dict[str, Any] = {
 _PLACEMENT = Placement(
     "qwen3-embedding-0.6b", "inference-staging-asia-southeast1",
     "qwen3-embedding-0.6b-gpu-7c9f8b6d5-x2x4z", "ContainerCreating",
-    "nvidia-h100-mega-80gb a3-megagpu-8g flex-start", "asia-southeast1-b", 1234.5, True,
+    "nvidia-h100-mega-80gb a3-megagpu-8g flex-start", "asia-southeast1-b",
+    Amount(1234.5, at_least=True),
 )  # fmt: skip
 _FINDING = Finding(
     Verdict.BROKEN, "HorizontalPodAutoscaler models/llama-3.1-8b", "spec.metrics[0]",
@@ -84,7 +87,7 @@ _COMMANDS: dict[str, Callable[[], object]] = {
     "images list": lambda: images.list_images("prod"),
     "plan": lambda: plan("llama-3.3-70b"),
     "plan of pictures": lambda: plan("flux.1-schnell"),
-    "preflight": lambda: preflight._show(list(lines(read("prod")))),
+    "preflight": lambda: preflight._show(list(lines(resolve(read("prod"))))),
     "quota": _quota,
     "replay": lambda: replay._print([_LAB], "a trace"),
     "status": lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),

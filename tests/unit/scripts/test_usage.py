@@ -98,7 +98,7 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scripts.coldstart.stack_of", interrupted)
+    monkeypatch.setattr("scripts.coldstart.plan_of", interrupted)
     assert end_of(monkeypatch, "coldstart") == ExitCode.INTERRUPTED
     assert "the same command" in capsys.readouterr().err
 

@@ -3,20 +3,22 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import typer
 
+from infra.plan import resolve
 from infra.reading.load import parse, platform_of
-from planner.choice.plan import Estimate
+from planner.amount import Amount, AmountRange
 from scripts import verdict as command
 from scripts.console import CommandError
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.markdown import MARKER, code, comment, plain
-from scripts.verdicts.money import Amount, Money, Row, Unit, money
+from scripts.verdicts.money import Money, MonthlyCost, Row, Unit, money, money_as_json
 from scripts.verdicts.moves import Move
 from scripts.verdicts.pictures import mermaid, svg
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
@@ -38,6 +40,16 @@ def change(kind=Kind.SAFE, action="update", name="acme", **others):
 
 def judged(*stacks, untouched=()):
     return Verdict("main (1a2b3c4)", "the working tree", stacks, untouched)
+
+
+def monthly(*figures: float) -> MonthlyCost:
+    """Return a month at minimum, expected and at maximum, all prices known."""
+    return MonthlyCost(*map(Amount, figures))
+
+
+def below(value: float) -> Amount:
+    """Return an amount that lacks a price."""
+    return Amount(value, at_least=True)
 
 
 def first_lines(verdict):
@@ -88,7 +100,7 @@ def test_what_blocks_is_named_before_anything_is_folded():
 
 
 def test_cost_pods_and_breaches_are_in_the_summary_lines():
-    before, after = Amount(1, 100, 1000), Amount(1, 350, 2000)
+    before, after = monthly(1, 100, 1000), monthly(1, 350, 2000)
     stack = StackVerdict(
         "prod",
         changes=(change(Kind.RESTARTS, why="the pod template changes"),),
@@ -107,26 +119,64 @@ def test_cost_pods_and_breaches_are_in_the_summary_lines():
 
 
 def test_a_figure_that_lacks_a_price_carries_its_sign():
-    found = Money(Amount(1, 100, 1000), Amount(1, 350, 2000, ("maximum",)), is_lower_bound=True)
+    found = Money(monthly(1, 100, 1000), replace(monthly(1, 350, 2000), maximum=below(2000)))
     text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
     assert "| expected | 100 | 350 | +$250 |" in text
     assert "| maximum | 1,000 | ≥ 2,000 | +$1,000 |" in text
 
 
 def test_rows_of_models_carry_their_own_signs_and_the_summary_says_what_it_lacks():
-    cost, low = Estimate(2, 1, 4), Estimate(1, 0.5, 2)
+    cost, low = AmountRange(*map(below, (2, 1, 4))), AmountRange(*map(Amount, (1, 0.5, 2)))
     found = Money(
-        Amount(1, 100, 1000),
-        Amount(1, 350, 2000, ("expected",)),
-        rows=(Row("chat", "east", 100, 350, ("after",)), Row("draw", "east", 1, 2)),
-        units=(Unit("chat", "million output tokens", low, cost, False, False, ("after",)),),
-        is_lower_bound=True,
+        monthly(1, 100, 1000),
+        replace(monthly(1, 350, 2000), expected=below(350), maximum=below(2000)),
+        rows=(
+            Row("chat", "east", Amount(100), below(350)),
+            Row("draw", "east", Amount(1), Amount(2)),
+        ),
+        units=(Unit("chat", "million output tokens", low, cost, False, False),),
     )
     text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
     assert "+$250 a month expected at known prices" in text
     assert "| `chat in east` | 100 | ≥ 350 | +$250 |" in text
     assert "| `draw in east` | 1 | 2 | +$1 |" in text
     assert "| 1.00 (0.50 to 2.00) | ≥ 2.00 (1.00 to 4.00) |" in text
+
+
+def test_the_json_has_plain_numbers_and_names_those_that_lack_a_price():
+    estimate = AmountRange(*map(below, (2, 1, 4)))
+    found = Money(
+        None,
+        replace(monthly(1, 350, 2000), maximum=below(2000)),
+        rows=(Row("chat", "east", Amount(0), below(350)),),
+        units=(Unit("chat", "million output tokens", None, estimate, True, False),),
+    )
+    assert money_as_json(found) == {
+        "before": None,
+        "after": {"minimum": 1, "expected": 350, "maximum": 2000, "lower_bounds": ["maximum"]},
+        "rows": [
+            {
+                "model": "chat",
+                "region": "east",
+                "before": 0,
+                "after": 350,
+                "lower_bounds": ["after"],
+            }
+        ],
+        "units": [
+            {
+                "model": "chat",
+                "unit": "million output tokens",
+                "before": None,
+                "after": {"value": 2, "low": 1, "high": 4},
+                "is_new": True,
+                "is_gone": False,
+                "lower_bounds": ["after"],
+            }
+        ],
+        "is_lower_bound": True,
+        "note": "",
+    }
 
 
 def test_a_change_of_the_stack_with_missing_prices_has_the_sign_in_each_row_it_belongs_to():
@@ -136,10 +186,10 @@ def test_a_change_of_the_stack_with_missing_prices_has_the_sign_in_each_row_it_b
         for model in [raw["models"][NAME]]
         for many in [{"min": 1, "max": 2}, {"min": 1, "max": 6}]
     )
-    found = money(old, new)
-    bounds = {row.region: row.lower_bounds for row in found.rows}
-    assert bounds["us-central1"] == ()
-    assert bounds["asia-southeast1"] == ("before", "after")
+    found = money(resolve(old), resolve(new))
+    bounds = {row.region: (row.before.at_least, row.after.at_least) for row in found.rows}
+    assert bounds["us-central1"] == (False, False)
+    assert bounds["asia-southeast1"] == (True, True)
 
 
 def test_a_new_stack_and_one_that_is_gone_say_so():

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gke_inference.sizing.memory import kv_token_bytes
+from gke_inference.sizing.shapes import shape_in, shape_of
 from planner.fit.chips import ACCELERATORS, accelerator
-from planner.fit.memory import kv_token_bytes
-from planner.fit.shapes import shape_in, shape_of
 from planner.speed.roofline import CostModel, StepLoad
 from simulator.engine.kv_cache import KvCache
 from simulator.engine.request import Request

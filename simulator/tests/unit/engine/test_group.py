@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gke_inference.sizing.shapes import shape_of
 from planner.fit.chips import accelerator
-from planner.fit.shapes import shape_of
 from planner.speed.roofline import CostModel, StepLoad
 from simulator.engine.settings import Deployment, deploy
 from simulator.server.group import Leader, hosts_of, port_of, work

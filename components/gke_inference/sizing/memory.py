@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gke_inference.catalogue.accelerators import accelerator
-from planner.fit.architectures import find_model
-from planner.fit.chips import RUNTIME_MEMORY_GB
-from planner.fit.shapes import ModelShape, shape
+from gke_inference.sizing.architectures import find_model
+from gke_inference.sizing.shapes import ModelShape, shape
 
 GIB = 2**30
+
+RUNTIME_MEMORY_GB = {"gpu": 1.5, "tpu": 1.0, "cpu": 0.5}
+"""Activations, graphs and runtime, for each chip, inside the memory that the engine may use."""
 
 SHARE_BESIDE = 0.15
 """Room beside the weights, as a share of them, at the very least: adapters, and KV cache for more
@@ -158,8 +160,8 @@ def weights_gib(parameters_billion: float, bits: float) -> float:
 def kv_token_bytes(kept: ModelShape, bits: float = 16) -> int:
     """Returns the bytes one token takes in the KV cache: a key and a value per layer and head.
 
-    Latent attention is one head of half its vector (`planner.fit.shapes.shape`). Layers with a
-    window count like the others: see `kv_cache_gib`.
+    Latent attention is one head of half its vector (`sizing.shapes.shape`). Layers with a window
+    count like the others: see `kv_cache_gib`.
     """
     return int(2 * kept.layers * kept.kv_heads * kept.head_dim * bits / 8)
 

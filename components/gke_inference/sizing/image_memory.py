@@ -4,8 +4,8 @@ GiB of one chip. The reader of a stack and preflight say what the stack says of 
 planner what this project's server loads; the rule is one.
 """
 
-from planner.fit.architectures import Architecture
-from planner.fit.memory import device_gib, weights_gib
+from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.memory import device_gib, weights_gib
 
 IMAGE_ROOM_GIB = 2.0
 """Beside the weights of an image model, on each chip: what a step needs for four pictures. The TPU

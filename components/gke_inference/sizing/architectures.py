@@ -8,9 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from planner.fit.parameters import counted, head_size, number
-from planner.fit.tables import table
+import yaml
 
+from gke_inference.sizing.parameters import counted, head_size, number
+
+_FILE = Path(__file__).parent / "data" / "models.yaml"
+# libyaml's loader reads the same in a tenth of the time; not every build of PyYAML has it
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KINDS = ("dense", "moe", "embedding", "diffusion")
 _BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
 
@@ -95,10 +99,14 @@ def find_model(weights: str, name: str) -> Architecture | None:
     return find(path) or find(name)
 
 
+def _document() -> dict[str, Any]:
+    return yaml.load(_FILE.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - safe loaders only
+
+
 @cache
 def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
     found: list[tuple[re.Pattern[str], Architecture]] = []
-    for name, body in table("models")["models"].items():
+    for name, body in _document()["models"].items():
         fields: dict[str, Any] = dict(body)
         pattern = re.compile(str(fields.pop("match")))
         for pair in ("window", "mla"):

@@ -1,0 +1,156 @@
+"""The flags of every engine's release, and those that are the platform's to set.
+
+Lists are in data/engine_flags/, each with the release and where it was read; nothing else in this
+repository repeats them.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gke_inference.catalogue.input_error import InputError
+
+_FOLDER = Path(__file__).parent / "data" / "engine_flags"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NUMBERS = {
+    "integer": (re.compile(r"-?\d+"), "a whole number"),
+    "number": (re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?"), "a number"),
+    "size": (re.compile(r"\d+(\.\d+)?[kKmMgGtT]?"), "a number such as 8192 or 8k"),
+    "size-or-auto": (re.compile(r"auto|-1|\d+(\.\d+)?[kKmMgGtT]?"), "auto or a number"),
+}
+_SWITCHES = {"boolean": ("false", "true"), "switch": ("true",)}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag of an engine."""
+
+    name: str
+    """Without the leading dashes."""
+    type: str
+    """`switch` takes no value and `boolean` has a negation; `list` takes several values."""
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    owner: str | None = None
+    """What to use instead, or why nobody else may set it; None where a user may."""
+
+    def problem(self, value: str) -> InputError | None:
+        """Return why a value is not one of this flag, at its own name."""
+        if self.type in _SWITCHES:
+            words = _SWITCHES[self.type]
+            return None if value in words else InputError(self.name, _one_of(words), value)
+        if self.choices and value not in self.choices:
+            return InputError(self.name, _one_of(self.choices), value)
+        pattern, words = _NUMBERS.get(self.type, (None, ""))
+        if pattern is not None and not pattern.fullmatch(value):
+            return InputError(self.name, f"must be {words}", value)
+        if self.type == "json" and not _is_json(value):
+            return InputError(self.name, "must be JSON", value)
+        return None
+
+    def written(self, value: str) -> list[str]:
+        """Return the words of a command line that give this flag a value."""
+        if self.type in _SWITCHES:
+            return [f"--{self.name}" if value == "true" else f"--no-{self.name}"]
+        if self.type == "list":
+            return [f"--{self.name}", *value.split()]
+        return [f"--{self.name}={value}"]
+
+
+def release(engine: str) -> str:
+    """Return the release whose flags are listed, such as `0.32.0`."""
+    return str(document(engine)["version"])
+
+
+@cache
+def flags(engine: str) -> Mapping[str, Flag]:
+    """Return every flag of an engine by its name without the leading dashes.
+
+    Raises:
+        FileNotFoundError: There is no such engine.
+    """
+    owned: Mapping[str, str] = _owned()["flags"].get(engine, {})
+    made: dict[str, Flag] = {}
+    for dashed, entry in document(engine)["flags"].items():
+        name = dashed.removeprefix("--")
+        made[name] = Flag(
+            aliases=tuple(entry.get("aliases", ())),
+            choices=tuple(entry.get("choices", ())),
+            name=name,
+            owner=owned.get(name),
+            type=entry["type"],
+        )
+    return made
+
+
+def flag_problem(engine: str, title: str, name: str, value: str) -> InputError | None:
+    """Return why a user may not give an engine a flag; its path is the flag's name.
+
+    Args:
+        engine: In the user's word, such as `vllm`.
+        title: The engine's own name.
+        name: The flag, without the leading dashes.
+        value: What it is given.
+    """
+    known = flags(engine)
+    flag = known.get(name)
+    if flag is None:
+        hint = _near(name, known)
+        note = f"; did you mean {hint!r}?" if hint else ""
+        return InputError(name, f"must be a flag of {title} {release(engine)}", name, note)
+    if flag.owner is not None:
+        return InputError(name, f"must be left out, as the platform owns it ({flag.owner})", value)
+    return flag.problem(value)
+
+
+def variable_problem(name: str, value: str) -> InputError | None:
+    """Return why a user may not set a variable of an engine's environment; its path is its name."""
+    if not _NAME.fullmatch(name):
+        return InputError(name, "must be letters, digits and underscores", name)
+    for pattern, owner in _owned()["environment"].items():
+        is_prefix = pattern.endswith("*") and name.startswith(pattern[:-1])
+        if is_prefix or name == pattern:
+            return InputError(name, f"must be left out, as the platform owns it ({owner})", value)
+    return None
+
+
+def _near(name: str, known: Mapping[str, Flag]) -> str | None:
+    plain = name.lstrip("-").replace("_", "-").partition("=")[0]
+    for candidate in (plain, plain.removeprefix("no-")):
+        if candidate in known:
+            return candidate
+    for flag in known.values():
+        if plain in {alias.lstrip("-") for alias in flag.aliases}:
+            return flag.name
+    found = get_close_matches(plain, sorted(known), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return f"must be {'one of ' if len(words) > 1 else ''}{', '.join(words)}"
+
+
+def _is_json(value: str) -> bool:
+    try:
+        json.loads(value)
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def document(engine: str) -> dict[str, Any]:
+    """Return the list of an engine as it was read: release, source, date and flags by name."""
+    return json.loads((_FOLDER / f"{engine}.json").read_text(encoding="utf-8"))
+
+
+@cache
+def _owned() -> dict[str, Any]:
+    return yaml.safe_load((_FOLDER / "owned.yaml").read_text(encoding="utf-8"))

@@ -1,0 +1,1 @@
+"""Whether accelerators hold a model: architectures, shapes and memory, free of Pulumi."""

@@ -1,0 +1,183 @@
+"""Resolves a checked stack once, into records that wiring, quota, cost and reports iterate over."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gke_inference.catalogue.names import deployment_names
+from gke_inference.serving.intent import ROLES
+from infra.plan.capacity import (
+    CapacityByRegion,
+    RegionCapacity,
+    capacity_by_region,
+    prefill_capacity,
+)
+from infra.plan.names import Names, object_name, version_name
+from infra.plan.served import CanaryVersion, ServedModel
+from infra.stack import ClusterSpread, Form, Model, Platform, Region
+
+_STANDBY = 1
+"""Warm GPU replicas of a paired model, where the stack does not say."""
+
+
+@dataclass(frozen=True)
+class RegionPlan:
+    """One region: its cluster, its capacity and what it serves."""
+
+    name: str
+    settings: Region
+    location: str
+    """Where the cluster stands: the region, or the first zone of a zonal cluster."""
+    cluster_name: str
+    capacity: Mapping[str, RegionCapacity]
+    """Every capacity of the stack as the region has it, by name."""
+    served: tuple[ServedModel, ...]
+    """Every model, a canary right behind its model, in the order of the stack."""
+
+    @property
+    def used_capacity(self) -> tuple[RegionCapacity, ...]:
+        """The capacity that a model runs on in the region."""
+        return tuple(capacity for capacity in self.capacity.values() if capacity.is_used)
+
+    @property
+    def has_tpu(self) -> bool:
+        """Whether a model of the region may answer on a TPU."""
+        return any(served.capacity.has_tpu for served in self.served)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether a replica of some model may span several hosts."""
+        return any(served.capacity.spans_hosts for served in self.served)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A stack, resolved."""
+
+    platform: Platform
+    """The stack itself, for what needs no resolving."""
+    regions: Mapping[str, RegionPlan]
+    """In the order of the stack."""
+    models: Mapping[str, tuple[ServedModel, ...]]
+    """Every model, a canary right behind its model, in each of its regions."""
+
+
+def resolve(platform: Platform) -> Plan:
+    """Return everything that follows from a stack.
+
+    Args:
+        platform: A stack that keeps all rules, as `infra.reading.load` returns it.
+    """
+    capacity = capacity_by_region(platform)
+    regions: dict[str, list[ServedModel]] = {name: [] for name in platform.regions}
+    models: dict[str, tuple[ServedModel, ...]] = {}
+    for name, model, version in _versions(platform):
+        models[name] = tuple(
+            _served(platform, name, model, version, region, capacity)
+            for region in platform.regions_of(model)
+        )
+        for served in models[name]:
+            regions[served.region].append(served)
+    return Plan(
+        platform,
+        {
+            name: _region(platform, name, capacity, tuple(served))
+            for name, served in regions.items()
+        },
+        models,
+    )
+
+
+def _region(
+    platform: Platform, name: str, capacity: CapacityByRegion, served: tuple[ServedModel, ...]
+) -> RegionPlan:
+    settings = platform.regions[name]
+    return RegionPlan(
+        name=name,
+        settings=settings,
+        location=settings.zones[0] if settings.cluster is ClusterSpread.ZONAL else name,
+        cluster_name=Names(platform).cluster(name),
+        capacity={each: by_region[name] for each, by_region in capacity.items()},
+        served=served,
+    )
+
+
+def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | None]]:
+    """Yield every model and, right behind it, its canary as a model of its own."""
+    for name, model in platform.models.items():
+        yield name, model, None
+        canary = model.canary
+        if canary is not None:
+            second = model.model_copy(
+                update={
+                    "canary": None,
+                    "disk": None,  # a disk holds one version
+                    "replicas": canary.replicas or model.replicas,
+                    "weights": canary.weights,
+                }
+            )
+            version = CanaryVersion(name, canary.version, canary.percent)
+            yield version_name(name, canary.version), second, version
+
+
+def _served(
+    platform: Platform,
+    name: str,
+    model: Model,
+    version: CanaryVersion | None,
+    region: str,
+    capacity: CapacityByRegion,
+) -> ServedModel:
+    here = capacity[model.capacity][region]
+    is_one_kind = len(here.classes) == 1 and "any" not in here.classes
+    form = Form.SINGLE if is_one_kind else platform.form_of(model)
+    disk = model.disk
+    settings = platform.regions[region]
+    served = ServedModel(
+        name=name,
+        region=region,
+        settings=model,
+        version=version,
+        role="serve",
+        capacity=here,
+        form=form,
+        minimum=model.replicas.min,
+        maximum=model.replicas.max,
+        standby=_standby(model) if form is Form.PAIRED else 0,
+        object_name=object_name(name),
+        deployments=_deployments(name, form, None, here),
+        weights=Names(platform).weights(model.weights, region),
+        disk_zones=None if disk is None else tuple(z for z in disk.zones if z in settings.zones),
+        is_first=region == next(iter(platform.regions_of(model))),
+    )
+    return served if model.disaggregated is None else _disaggregated(served, capacity)
+
+
+def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedModel:
+    """Return the replicas that answer, with those that compute prompts for them."""
+    model = served.settings
+    if model.disaggregated is None:
+        return served
+    decode, prefill = ROLES
+    own = capacity[str(prefill_capacity(model))][served.region]
+    replicas = model.disaggregated.prefill.replicas
+    computes = replace(
+        served,
+        capacity=own,
+        deployments=_deployments(served.name, served.form, prefill, own),
+        maximum=replicas.max,
+        minimum=replicas.min,
+        role=prefill,
+    )
+    deployments = _deployments(served.name, served.form, decode, served.capacity)
+    return replace(served, deployments=deployments, prefill=computes, role=decode)
+
+
+def _standby(model: Model) -> int:
+    return _STANDBY if model.replicas.standby is None else model.replicas.standby
+
+
+def _deployments(
+    name: str, form: Form, role: str | None, capacity: RegionCapacity
+) -> dict[str, str]:
+    kinds = [kind for kind in ("tpu", "gpu") if capacity.of_kind(kind)]
+    return deployment_names(object_name(name), form.value, role, kinds)
