@@ -26,9 +26,12 @@ PURPOSES = {
 }
 """What each group is for."""
 
+_FOLDERS = ("operate", "plan", "check", "develop")
+
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-"""Command names. The module `scripts.NAME` has the function `NAME`, or, for a command with
-subcommands, the `typer.Typer` `NAME` whose callback is the function `NAME_group`."""
+"""Command names. The module FOLDER/NAME.py, or NAME/command.py of a command with a folder of its
+own, has the function `NAME`, or, for a command with subcommands, the `typer.Typer` `NAME` whose
+callback is the function `NAME_group`."""
 
 _PANELS = {
     name: f"{group}: {PURPOSES[group][0].lower()}{PURPOSES[group][1:-1]}"
@@ -52,8 +55,11 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
 
 def module_of(name: str) -> str:
     """Return the module of a command below this package."""
-    folder = Path(__file__).with_name(name)
-    return f"{name}.command" if (folder / "command.py").is_file() else name
+    here = Path(__file__).parent
+    if (here / name / "command.py").is_file():
+        return f"{name}.command"
+    folder = next(each for each in _FOLDERS if (here / each / f"{name}.py").is_file())
+    return f"{folder}.{name}"
 
 
 def list_app() -> typer.Typer:

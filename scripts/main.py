@@ -9,8 +9,8 @@ import typer
 from typer.exceptions import TyperException
 
 from scripts.app import COMMANDS, app_for, list_app
-from scripts.console import CommandError, errors
-from scripts.exit_codes import ExitCode
+from scripts.terminal.console import CommandError, errors
+from scripts.terminal.exit_codes import ExitCode
 from twin.host.processes import ProcessError
 from twin.toolchain import ToolError
 from twin.wire.kube import KubeError
@@ -73,7 +73,7 @@ def _run(arguments: list[str]) -> int:
     try:
         return app(arguments, prog_name="gke-inference", standalone_mode=False) or ExitCode.OK
     except TyperException as error:
-        from scripts.usage import usage_line  # noqa: PLC0415 - only for what is wrong
+        from scripts.terminal.usage import usage_line  # noqa: PLC0415 - only for what is wrong
 
         raise CommandError(usage_line(error)) from None
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .images.build import ImageBuild, ImageBuildArgs
     from .images.builder import ImageBuilder, ImageBuilderArgs
     from .images.repository import EngineRepository, EngineRepositoryArgs
+    from .intent.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
     from .namespace.network_policies import AllowedIngressArgs
     from .namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
     from .observability.alerts import Alerts, AlertsArgs, ReceiverArgs
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
-    from .serving.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
     from .serving.model_server import ModelServer
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
@@ -144,7 +144,7 @@ _HOMES = {
     "InputError": "catalogue.input_error",
     "LeaderWorkerSetOperator": "operators.group_operator",
     "LeaderWorkerSetOperatorArgs": "operators.group_operator",
-    "LiveAdaptersArgs": "serving.intent",
+    "LiveAdaptersArgs": "intent.intent",
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
     "MetricsAdapterArgs": "operators.metrics_adapter",
@@ -153,7 +153,7 @@ _HOMES = {
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
     "ModelServer": "serving.model_server",
-    "ModelServerArgs": "serving.intent",
+    "ModelServerArgs": "intent.intent",
     "Monitoring": "observability.monitoring",
     "MonitoringArgs": "observability.monitoring",
     "Network": "cluster.network",
@@ -169,7 +169,7 @@ _HOMES = {
     "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
-    "SpeculativeArgs": "serving.intent",
+    "SpeculativeArgs": "intent.intent",
     "SystemPoolArgs": "cluster.settings",
     "WorkloadIdentity": "cluster.workload_identity",
     "WorkloadIdentityArgs": "cluster.workload_identity",

@@ -13,10 +13,10 @@ from gke_inference.gateway.inference_gateway import (
     RoutedCanaryArgs,
     RoutedModelArgs,
 )
+from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.serving.autoscaling import AutoscalingArgs
 from gke_inference.serving.disaggregation import ROLE_LABEL
-from gke_inference.serving.intent import ModelServerArgs
 from gke_inference.serving.model_server import ModelServer
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from gke_inference.catalogue.prices import rung_price
+from gke_inference.intent.intent import ROLES
 from gke_inference.observability.alerts import AlertsArgs, ReceiverArgs
 from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
-from gke_inference.serving.intent import ROLES
 from infra.plan import Plan, ServedModel
 from infra.plan.names import NAMESPACE
 from infra.stack import Covers, Platform, Receiver, Task

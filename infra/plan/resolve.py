@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.names import deployment_names
-from gke_inference.serving.intent import ROLES
+from gke_inference.intent.intent import ROLES
 from infra.plan.capacity import (
     CapacityByRegion,
     RegionCapacity,

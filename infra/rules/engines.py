@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.serving.intent import ServingIntent, intent_of
-from gke_inference.serving.intent_rules import problems
+from gke_inference.intent.intent import ServingIntent, intent_of
+from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
 from infra.plan import CapacityByRegion, prefill_capacity
 from infra.stack import EngineSettings, Model, Platform

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulumi import automation
 from pulumi.automation import events
 
-from scripts.google_cloud import CloudError
+from scripts.shared.google_cloud import CloudError
 
 Program = Callable[[], None]
 

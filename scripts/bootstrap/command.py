@@ -6,9 +6,9 @@ import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.stack import Platform
-from scripts.console import CommandError, console
-from scripts.google_cloud import CloudError
-from scripts.options import check_region, stack_of
+from scripts.shared.google_cloud import CloudError
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import check_region, stack_of
 from twin.host.paths import TwinPaths
 
 
@@ -75,8 +75,8 @@ def _run(
     has_location: bool,
 ) -> None:
     # The engine's library takes a second to load, and no other command needs it.
-    from scripts import google_clients  # noqa: PLC0415
     from scripts.bootstrap import changes, places, run  # noqa: PLC0415
+    from scripts.shared import google_clients  # noqa: PLC0415
 
     project = Project(platform.project, platform.project_number, ())
     dialog = run.Dialog(console, (lambda _: True) if yes else typer.confirm)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from infra.bootstrap.program import BUCKET
 from infra.bootstrap.settings import Project
-from scripts.google_cloud import Cloud, NotFound, ServiceDisabled
+from scripts.shared.google_cloud import Cloud, NotFound, ServiceDisabled
 
 VERSION: Final = version("pulumi_gcp")
 """Version of the provider that adopts, the same as the program's."""
@@ -40,7 +40,7 @@ class Candidate:
         """Return whether the project has the resource.
 
         Raises:
-            scripts.google_cloud.CloudError: Google refused.
+            scripts.shared.google_cloud.CloudError: Google refused.
         """
         try:
             found = cloud.get(self.url)
@@ -52,7 +52,7 @@ class Candidate:
         """Restore a resource that was deleted.
 
         Raises:
-            scripts.google_cloud.CloudError: Google refused.
+            scripts.shared.google_cloud.CloudError: Google refused.
         """
         operation = cloud.post(f"{self.url}:undelete", {})
         if "/operations/" in str(operation.get("name", "")):
@@ -123,7 +123,7 @@ def look_up(project: Project, cloud: Cloud, deployment: Mapping[str, Any]) -> Ex
         deployment: The state.
 
     Raises:
-        scripts.google_cloud.CloudError: Google refused.
+        scripts.shared.google_cloud.CloudError: Google refused.
     """
     resources: list[dict[str, Any]] = deployment.get("resources") or []
     in_state = {(each["type"], str(each["urn"]).rpartition("::")[2]) for each in resources}

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import requests
 
 from infra.bootstrap.settings import Project
-from scripts import google_clients
 from scripts.bootstrap.state import Surroundings
-from scripts.google_cloud import Cloud, Json, Response
-from scripts.tool_setup import ensure_tools
+from scripts.shared import google_clients
+from scripts.shared.google_cloud import Cloud, Json, Response
+from scripts.shared.tool_setup import ensure_tools
 from twin import daemon
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp import server
@@ -32,7 +32,7 @@ def in_google_cloud(project: Project) -> Place:
     """Return the real project, with the application default credentials.
 
     Raises:
-        scripts.google_cloud.CloudError: There are no credentials.
+        scripts.shared.google_cloud.CloudError: There are no credentials.
         twin.toolchain.ToolError: The Pulumi CLI cannot be had.
     """
     cloud = google_clients.connect(project.id)

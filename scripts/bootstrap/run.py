@@ -14,7 +14,7 @@ from scripts.bootstrap.changes import Change
 from scripts.bootstrap.existing import Candidate, look_up
 from scripts.bootstrap.places import Place
 from scripts.bootstrap.state import State
-from scripts.google_cloud import Cloud
+from scripts.shared.google_cloud import Cloud
 
 _BUCKET_TYPE = "gcp:storage/bucket:Bucket"
 _UNCHANGED = "Nothing was changed."
@@ -51,7 +51,7 @@ def prepare(
 
     Raises:
         SettingsError: The number or the location is not the project's.
-        scripts.google_cloud.CloudError: Google or the engine refused; what is done stays done,
+        scripts.shared.google_cloud.CloudError: Google or the engine refused; what is done stays
             and the same command again goes on from there.
     """
     cloud, surroundings = place
@@ -95,7 +95,7 @@ def undo(project: Project, name: str, place: Place, dialog: Dialog) -> None:
 
     Raises:
         SettingsError: The state bucket holds other state.
-        scripts.google_cloud.CloudError: Google or the engine refused; what is done stays done,
+        scripts.shared.google_cloud.CloudError: Google or the engine refused; what is done stays
             and the same command again goes on from there.
     """
     cloud, surroundings = place
@@ -156,7 +156,7 @@ def check_number(project: Project, cloud: Cloud) -> None:
 
     Raises:
         SettingsError: It has another.
-        scripts.google_cloud.CloudError: Google refused.
+        scripts.shared.google_cloud.CloudError: Google refused.
     """
     url = f"serviceusage.googleapis.com/v1/projects/{project.id}/services/iam.googleapis.com"
     number = str(cloud.get(url).get("name", "")).split("/")[1:2]

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from pulumi import automation
 
 from infra.bootstrap.settings import Project
-from scripts.google_cloud import Cloud, NotFound
+from scripts.shared.google_cloud import Cloud, NotFound
 from twin.host import processes
 
 NAME: Final = "gke-inference-bootstrap"
@@ -95,7 +95,7 @@ class State:
         """Return what else is in the bucket: stacks as PROJECT/NAME, and objects by their name.
 
         Raises:
-            scripts.google_cloud.CloudError: Google refused.
+            scripts.shared.google_cloud.CloudError: Google refused.
         """
         found: list[str] = []
         for name in self._names(""):

@@ -9,7 +9,7 @@ from gke_inference.catalogue.accelerators import accelerator, catalogue_date
 from gke_inference.catalogue.versions import gke_minimum
 from infra.plan import Plan, RegionPlan
 from policies.objects.world import World
-from scripts.images_actions import Row, rows
+from scripts.images.actions import Row, rows
 
 _POOLS = "inference-pool-crd"
 

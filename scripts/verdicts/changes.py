@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from policies.framework.reading import CLUSTER, at
-from scripts.data_loss import losses_in, unnamed
+from scripts.shared.data_loss import losses_in, unnamed
 from scripts.verdicts.restarts import Inputs, restarts
 from scripts.verdicts.runs import State, Step
 from twin.wire.rpc import UNKNOWN

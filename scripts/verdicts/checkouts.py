@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.console import CommandError, one_line
+from scripts.terminal.console import CommandError, one_line
 
 _NO_GIT = "git: must be on PATH: it reads the files of the base"
 ASIDE = (
     ".ci/",
+    ".devcontainer/",
     ".github/",
     "changelog.d/",
     "docs/",

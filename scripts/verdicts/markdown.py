@@ -6,9 +6,9 @@ from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.cost import FIELDS
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
+from scripts.verdicts.diagrams import mermaid
 from scripts.verdicts.money import Money
 from scripts.verdicts.moves import Move
-from scripts.verdicts.pictures import mermaid
 from scripts.verdicts.rows import Row, counted, rows_of
 from scripts.verdicts.rules import Breach, Compared
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict

@@ -15,7 +15,7 @@ from policies.objects.documents import Document, Source
 from policies.objects.world import World, world_of
 from policies.pack.rendered import findings
 from policies.rules import policies
-from scripts.preview_states import cluster_names, without_unknowns
+from scripts.shared.preview_states import cluster_names, without_unknowns
 from scripts.verdicts.runs import State
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import SIGNATURE_KEY

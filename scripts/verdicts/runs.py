@@ -19,10 +19,10 @@ from typing import Any
 import yaml
 
 from infra.reading.load import EngineLoader
-from scripts.console import one_line
-from scripts.preview_states import preview_errors
-from scripts.scratch_project import backend, scratch_project
-from scripts.tool_setup import ensure_tools
+from scripts.shared.preview_states import preview_errors
+from scripts.shared.scratch_project import backend, scratch_project
+from scripts.shared.tool_setup import ensure_tools
+from scripts.terminal.console import one_line
 from scripts.verdicts.checkouts import Checkout
 from twin import daemon
 from twin.host.paths import TwinPaths

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from infra.plan import Plan
 from infra.stack.problems import StackError
-from scripts.preview_states import cluster_names
+from scripts.shared.preview_states import cluster_names
 from scripts.verdicts.capacity import Asked, capacity
 from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.checkouts import Checkout

@@ -2,8 +2,8 @@ from functools import cache
 
 import pytest
 
-from scripts.engine import Engine
-from scripts.preview_states import preview_states
+from scripts.shared.engine import Engine
+from scripts.shared.preview_states import preview_states
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths

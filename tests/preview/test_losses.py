@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from scripts.console import CommandError
-from scripts.data_loss import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
-from scripts.scratch_project import backend, scratch_project
+from scripts.shared.data_loss import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
+from scripts.shared.scratch_project import backend, scratch_project
+from scripts.terminal.console import CommandError
 from tests.preview.checkpoint import checkpoint
 from twin.host.paths import REPOSITORY
 

@@ -8,11 +8,11 @@ from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
 from policies.objects.documents import sources
-from scripts.engine import stack_names
-from scripts.preview_states import preview_states
-from scripts.render import write
-from scripts.scratch_project import backend, scratch_project
-from scripts.server_side_checks import check_folder
+from scripts.check.render import write
+from scripts.check.server_side_checks import check_folder
+from scripts.shared.engine import stack_names
+from scripts.shared.preview_states import preview_states
+from scripts.shared.scratch_project import backend, scratch_project
 from tests.contract.infra.broken_stacks import broken_stacks
 from twin.cluster import lifecycle as clusters
 from twin.host.paths import REPOSITORY

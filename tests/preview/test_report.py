@@ -7,7 +7,7 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from scripts.render import write
+from scripts.check.render import write
 from scripts.report.page import page as page_of
 from scripts.report.write import write_report
 from tests.browser import chromium, tab

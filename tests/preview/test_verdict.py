@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from scripts.verdict import judge
+from scripts.check.verdict import judge
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Kind
 from scripts.verdicts.runs import compare

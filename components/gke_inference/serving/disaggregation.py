@@ -10,7 +10,7 @@ import json
 
 from gke_inference.base.manifests import HARDENED_CONTAINER, Manifest
 from gke_inference.catalogue.versions import image
-from gke_inference.serving.kv_transport import TRANSPORTS
+from gke_inference.intent.kv_transport import TRANSPORTS
 from gke_inference.serving.launcher.spec import PORT
 
 ROLE_LABEL = "llm-d.ai/role"

@@ -126,4 +126,4 @@ def loader_container(
 
 def script() -> str:
     """Returns the loader's text."""
-    return (Path(__file__).parents[3] / "workloads" / "adapter_loader.py").read_text()
+    return Path(__file__).with_name("adapter_loader.py").read_text()

@@ -8,15 +8,15 @@ from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import deployment_names
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.intent import ServingIntent, intent_of
+from gke_inference.intent.readers import whole
+from gke_inference.intent.rules import problems
 from gke_inference.serving.hardware import Hardware, hardware
-from gke_inference.serving.intent import ServingIntent, intent_of
-from gke_inference.serving.intent_rules import problems
 from gke_inference.serving.launch import spec_of
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import LiveAdapters, with_live
 from gke_inference.serving.pod_spec import Pod
-from gke_inference.serving.readers import whole
 from gke_inference.serving.serving import draft_of, serving_of
 from gke_inference.serving.weights import Storage, bucket_path, storage
 from gke_inference.sizing.memory import weights_gib

@@ -8,7 +8,7 @@ from gke_inference.base.inputs import camel
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import checked_input
-from gke_inference.serving.intent import ModelServerArgs
+from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.launcher.spec import PORT
 from gke_inference.serving.model_objects import deployments, disruption_budget, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan

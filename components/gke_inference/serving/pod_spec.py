@@ -9,11 +9,11 @@ from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.catalogue.versions import image
+from gke_inference.intent.intent import ServingIntent
 from gke_inference.serving.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from gke_inference.serving.disaggregation import environment as transfer_environment
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.hardware import Hardware
-from gke_inference.serving.intent import ServingIntent
 from gke_inference.serving.launch import HEALTH_PORT, started
 from gke_inference.serving.launcher.metadata import HOOK_SECONDS
 from gke_inference.serving.launcher.spec import Serving

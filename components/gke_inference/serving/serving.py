@@ -1,10 +1,10 @@
 """From what is meant to what an engine serves, for one kind of hardware."""
 
 from gke_inference.catalogue.tracing import COLLECTOR
+from gke_inference.intent.intent import ServingIntent
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
-from gke_inference.serving.intent import ServingIntent
 from gke_inference.serving.launcher.spec import Serving, Speculation
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path

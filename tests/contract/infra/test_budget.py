@@ -14,7 +14,7 @@ from infra.reading.load import parse, read
 from infra.stack import Platform
 from infra.stack.problems import StackError
 from planner.choice.cost import HOURS_PER_MONTH, bill
-from scripts.cost import of_budget
+from scripts.plan.cost import of_budget
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.conftest import CloudRecorder
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from gke_inference.intent.intent import ROLES
 from gke_inference.serving.disaggregation import ROLE_LABEL
-from gke_inference.serving.intent import ROLES
 from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
 from infra.arguments.observability import observed_models

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gke_inference.catalogue.versions import builds, engine_version, lock
-from scripts import images_lock
-from scripts.images_lock import CONTEXT, folder_of, locks
+from scripts.images import lock as images_lock
+from scripts.images.lock import CONTEXT, folder_of, locks
 from tests.contract.serving import dockerfiles
 
 OURS = sorted(build.folder for build in builds().values())

@@ -10,8 +10,8 @@ from pathlib import Path
 import openai
 import pytest
 
-from scripts.ask import stream_chat
-from scripts.engine import Engine
+from scripts.operate.ask import stream_chat
+from scripts.shared.engine import Engine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths

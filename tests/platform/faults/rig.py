@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 
 from gke_inference.serving.live_adapters import LOADER
-from scripts.engine import Engine
-from scripts.model_client import stream_chat
-from scripts.placements import placements, settled
-from scripts.scratch_project import backend, scratch_project
+from scripts.shared.engine import Engine
+from scripts.shared.model_client import stream_chat
+from scripts.shared.placements import placements, settled
+from scripts.shared.scratch_project import backend, scratch_project
 from simulator.traffic import Outcome, Report, Trace, mixed_lengths, run
 from twin import daemon
 from twin.cluster import lifecycle as clusters

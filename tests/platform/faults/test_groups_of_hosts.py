@@ -7,8 +7,8 @@ import signal
 import openai
 import pytest
 
-from scripts.leftovers import leftovers
-from scripts.model_client import stream_chat
+from scripts.shared.leftovers import leftovers
+from scripts.shared.model_client import stream_chat
 from simulator.traffic import Outcome
 from tests.platform.faults.rig import NAMESPACE, Load, Platform, counts, silent_losses, wait_for
 from twin.host.paths import REPOSITORY

@@ -6,8 +6,8 @@ import time
 import pytest
 from PIL import Image
 
-from scripts.console import CommandError
-from scripts.model_client import generate_images
+from scripts.shared.model_client import generate_images
+from scripts.terminal.console import CommandError
 from tests.platform.faults.rig import Platform
 from twin.host.paths import REPOSITORY
 

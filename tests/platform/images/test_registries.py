@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from infra.reading.load import STACKS, parse, platform_of
-from scripts import images_actions, images_files
-from scripts.images_registry import Registry, RegistryError
+from scripts.images import actions as images_actions
+from scripts.images import files as images_files
+from scripts.images.registry import Registry, RegistryError
 from twin.host.ports import free_port
 from twin.toolchain import ToolError, tool
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.engine import Engine
+from scripts.shared.engine import Engine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths

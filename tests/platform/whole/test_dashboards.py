@@ -15,8 +15,8 @@ from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
 from infra.plan import resolve
 from infra.reading.load import read
-from scripts.dashboard_files import publish
-from scripts.model_client import stream_chat
+from scripts.shared.dashboard_files import publish
+from scripts.shared.model_client import stream_chat
 from twin.cluster.monitoring.promql import query
 
 pytestmark = pytest.mark.needs_tools

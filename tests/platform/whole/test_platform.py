@@ -9,10 +9,10 @@ import openai
 import pytest
 import testinfra
 
-from scripts.engine import Engine
-from scripts.leftovers import leftovers
-from scripts.load import trace_of
-from scripts.model_client import models, stream_chat
+from scripts.operate.load import trace_of
+from scripts.shared.engine import Engine
+from scripts.shared.leftovers import leftovers
+from scripts.shared.model_client import models, stream_chat
 from twin.host import processes
 from twin.world import store
 from twin.world.scenario import find, load

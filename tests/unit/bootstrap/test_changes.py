@@ -8,7 +8,7 @@ from pulumi import automation
 
 from scripts.bootstrap import changes
 from scripts.bootstrap.changes import Change
-from scripts.google_cloud import CloudError
+from scripts.shared.google_cloud import CloudError
 
 DISABLED = "googleapi: Error 403: Cloud KMS API has not been used in project 1 before"
 

@@ -8,11 +8,11 @@ import pytest
 import requests
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
-from scripts import google_clients
 from scripts.bootstrap import run
 from scripts.bootstrap.existing import candidates, look_up
 from scripts.bootstrap.state import State, Surroundings
-from scripts.google_cloud import Cloud, CloudError
+from scripts.shared import google_clients
+from scripts.shared.google_cloud import Cloud, CloudError
 from tests.unit.bootstrap.fake_google import NUMBER, PROJECT, FakeGoogle, refused
 
 SETTINGS = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))

@@ -8,7 +8,7 @@ from infra.bootstrap.settings import Ci, SettingsError, StackSettings
 from infra.reading.load import read
 from scripts.bootstrap.command import bootstrap, settings_of
 from scripts.bootstrap.run import merge
-from scripts.console import CommandError
+from scripts.terminal.console import CommandError
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
 STAGING = StackSettings("staging", "acme", "europe-west4")

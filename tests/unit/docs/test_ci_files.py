@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from typer.testing import CliRunner as TyperRunner
 
 from scripts.app import COMMANDS, build_app
-from scripts.engine import stack_names
+from scripts.shared.engine import stack_names
 from scripts.verdicts.markdown import MARKER
 from twin.host.paths import REPOSITORY
 from twin.toolchain import tool

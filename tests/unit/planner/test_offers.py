@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.rungs import Rung, check_rung
-from gke_inference.serving.engine_rules import engine_problems
-from gke_inference.serving.fitting import unfit
-from gke_inference.serving.intent import ServingIntent, intent_of
+from gke_inference.intent.engine_rules import engine_problems
+from gke_inference.intent.fitting import unfit
+from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.sizing.architectures import Architecture, known
 from infra.arguments.engine import intent_words
 from infra.stack import Model
 from planner.choice.candidates import Candidate, Form, Refused, candidates
-from scripts.preflight_checks import memory
+from scripts.check.preflight_checks import memory
 
 TEXT = [one for one in known() if one.kind != "diffusion"]
 CONTEXTS = (2_048, 65_536)

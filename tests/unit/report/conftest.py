@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.reading.load import STACKS, parse, platform_of
-from scripts.render import write
+from scripts.check.render import write
 
 CLUSTER = "urn:pulumi:local::gke-inference::gcp:container/cluster:Cluster::us-central1"
 PROVIDER = "urn:pulumi:local::gke-inference::pulumi:providers:kubernetes::us-central1"

@@ -13,7 +13,7 @@ from infra.plan import resolve
 from infra.quota.needs import needs
 from planner.choice.coldstart import asks_at, spare_replicas
 from planner.choice.cost import bill
-from scripts.images_actions import rows
+from scripts.images.actions import rows
 from scripts.report.page import page
 from scripts.report.starts import bars
 from scripts.report.words import time

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from scripts import ask as command
-from scripts.console import CommandError
-from scripts.model_client import generate_images, models, refusal, stream_chat
+from scripts.operate import ask as command
+from scripts.shared.model_client import generate_images, models, refusal, stream_chat
+from scripts.terminal.console import CommandError
 
 Call = Callable[..., object]
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import typer
 
-from scripts import bench
-from scripts.console import CommandError
-from scripts.exit_codes import ExitCode
+from scripts.bench import command as bench
+from scripts.terminal.console import CommandError
+from scripts.terminal.exit_codes import ExitCode
 
 
 def fail(*_):

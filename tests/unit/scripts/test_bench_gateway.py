@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from scripts import bench_hop
-from scripts.bench_gateway import target
-from scripts.bench_hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
-from scripts.console import CommandError
+from scripts.bench import hop as bench_hop
+from scripts.bench.gateway import target
+from scripts.bench.hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
+from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths
 
 

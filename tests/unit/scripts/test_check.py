@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from scripts.check import check
-from scripts.console import CommandError
+from scripts.check.check import check
+from scripts.terminal.console import CommandError
 
 FIXTURES = Path(__file__).resolve().parents[2] / "contract" / "invariants"
 SOUND = FIXTURES / "sound.yaml"

@@ -10,9 +10,9 @@ from infra.plan import resolve
 from infra.reading.load import read
 from planner.choice.cost import bill
 from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
-from scripts.console import CommandError
-from scripts.cost import cost
-from scripts.unit_costs import print_unit_costs
+from scripts.plan.cost import cost
+from scripts.plan.unit_costs import print_unit_costs
+from scripts.terminal.console import CommandError
 
 
 def printed(capsys, stack, **options):

@@ -7,8 +7,8 @@ import pytest
 from infra.plan import resolve
 from infra.reading.load import read
 from planner.amount import Amount
-from scripts import running_cost
-from scripts.placements import Placement
+from scripts.shared import running_cost
+from scripts.shared.placements import Placement
 from twin.wire.kube import KubeError
 
 

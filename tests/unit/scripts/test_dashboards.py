@@ -14,10 +14,10 @@ from gke_inference.observability.dashboard_source import UNITS, dashboards
 from infra.arguments.observability import scope
 from infra.plan import resolve
 from infra.reading.load import read
-from scripts.dashboards import publish, write_grafana
 from scripts.observe import page
 from scripts.observe.grafana import WINDOW
 from scripts.observe.page import console_page
+from scripts.operate.dashboards import publish, write_grafana
 from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
 

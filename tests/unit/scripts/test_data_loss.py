@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scripts import data_loss as module
-from scripts.console import CheckFailedError, CommandError
-from scripts.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
-from scripts.engine import Engine
+from scripts.shared import data_loss as module
+from scripts.shared.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
+from scripts.shared.engine import Engine
+from scripts.terminal.console import CheckFailedError, CommandError
 
 CLUSTER = "gcp:container/cluster:Cluster"
 

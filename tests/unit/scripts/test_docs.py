@@ -5,10 +5,10 @@ import pytest
 import typer
 
 from policies.rules import policies
-from scripts import docs
 from scripts.app import COMMANDS
-from scripts.docs import PAGES, stale_pages
-from scripts.exit_codes import CHECKS, ExitCode
+from scripts.docs import command as docs
+from scripts.docs.command import PAGES, stale_pages
+from scripts.terminal.exit_codes import CHECKS, ExitCode
 from twin.host.paths import REPOSITORY
 from twin.world.rules import all_rules
 

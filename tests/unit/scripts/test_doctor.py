@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from scripts import doctor as command
 from scripts.app import build_app
-from scripts.doctor_checks import Facts, Program, State, failures, rows
+from scripts.develop import doctor as command
+from scripts.develop.doctor_checks import Facts, Program, State, failures, rows
 
 GOOD = Facts(
     platform="linux/amd64",

@@ -11,13 +11,18 @@ from gke_inference.catalogue.versions import images, lock
 from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
 from infra.reading.load import STACKS, parse, platform_of, read
-from scripts import images as images_command
-from scripts import images_actions, images_build, images_files, images_lock, images_registry, main
-from scripts.console import CommandError
-from scripts.exit_codes import ExitCode
-from scripts.google_cloud import Cloud
-from scripts.images_actions import ImagesError
-from scripts.images_registry import Registry, RegistryError, host_of
+from scripts import main
+from scripts.images import actions as images_actions
+from scripts.images import build as images_build
+from scripts.images import command as images_command
+from scripts.images import files as images_files
+from scripts.images import lock as images_lock
+from scripts.images import registry as images_registry
+from scripts.images.actions import ImagesError
+from scripts.images.registry import Registry, RegistryError, host_of
+from scripts.shared.google_cloud import Cloud
+from scripts.terminal.console import CommandError
+from scripts.terminal.exit_codes import ExitCode
 
 ONE, TWO = "sha256:" + "1a" * 32, "sha256:" + "2b" * 32
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.app import COMMANDS
+from scripts.app import COMMANDS, module_of
 from twin.host.paths import REPOSITORY
 
 FOLDER = REPOSITORY / "scripts"
@@ -25,9 +25,10 @@ def imported(file: Path) -> set[str]:
 
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(FOLDER)))
 def test_no_module_imports_a_command(file: Path) -> None:
-    commands = {f"scripts.{name}" for name in COMMANDS}
+    commands = {f"scripts.{module_of(name)}" for name in COMMANDS}
     assert imported(file) & commands == set()
 
 
 def test_every_command_has_its_own_module() -> None:
-    assert [name for name in COMMANDS if not (FOLDER / f"{name}.py").exists()] == []
+    files = {name: FOLDER.joinpath(*module_of(name).split(".")) for name in COMMANDS}
+    assert [name for name, file in files.items() if not file.with_suffix(".py").exists()] == []

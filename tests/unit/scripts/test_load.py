@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from scripts import load as load_module
-from scripts.console import CommandError
-from scripts.load import Load, node_curves, print_report, trace_of
+from scripts.operate import load as load_module
+from scripts.operate.load import Load, node_curves, print_report, trace_of
+from scripts.terminal.console import CommandError
 from simulator.traffic import Outcome, Record, Report
 from twin.drawings.curves_svg import Curve, Panel, save
 from twin.world.events import Events

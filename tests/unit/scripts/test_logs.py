@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scripts.logs import entries, is_wanted, shown
+from scripts.operate.logs import entries, is_wanted, shown
 from twin.cluster.gateway.envoy.listeners import ACCESS_LOG
 
 ENTRY = {

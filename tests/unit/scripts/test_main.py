@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts import main
-from scripts.app import COMMANDS, GROUPS, PURPOSES, app_for, build_app, list_app
-from scripts.exit_codes import ExitCode
+from scripts.app import COMMANDS, GROUPS, PURPOSES, app_for, build_app, list_app, module_of
+from scripts.terminal.exit_codes import ExitCode
 from twin.host.paths import REPOSITORY
 
 
@@ -50,8 +50,7 @@ def test_only_what_a_command_line_can_run_is_loaded(monkeypatch, arguments, load
         "scripts.app.importlib.import_module", lambda name: seen.append(name) or Module()
     )
     app_for(arguments)
-    folders = {"bootstrap": "bootstrap.command"}
-    assert seen == [f"scripts.{folders.get(name, name)}" for name in loaded or ()]
+    assert seen == [f"scripts.{module_of(name)}" for name in loaded or ()]
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():

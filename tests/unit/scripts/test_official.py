@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from scripts import main
-from scripts.exit_codes import ExitCode
+from scripts.terminal.exit_codes import ExitCode
 from twin.host.paths import TwinPaths
 from twin.pulumi import environment, wrappers
 from twin.pulumi.environment import process_environment, pulumi_environment

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from scripts import ask, plan, preview, trace
-from scripts.console import CommandError
-from scripts.output_files import check_folder, check_output, write_output
+from gke_inference.catalogue.input_error import InputError
+from scripts.check import preview
+from scripts.operate import ask, trace
+from scripts.plan import plan
+from scripts.terminal.console import CommandError
+from scripts.terminal.output_files import check_folder, check_output, write_output
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_commands_refuse_it_before_they_do_anything(here, monkeypatch) -> None:
 
 def test_a_chart_without_a_price_is_one_line(monkeypatch, here) -> None:
     def without(*_: object) -> int:
-        raise ValueError("chart: must have a choice with a price, got none")
+        raise InputError("chart", "must have a choice with a price", None)
 
     monkeypatch.setattr(plan, "draw", without)
     with pytest.raises(CommandError, match=r"^--chart: must have a choice with a price"):

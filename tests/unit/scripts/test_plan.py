@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from gke_inference.catalogue.input_error import InputError
 from scripts.app import build_app
-from scripts.console import CommandError
-from scripts.options import check_positive, check_region, check_words, option_of
+from scripts.terminal.console import CommandError
+from scripts.terminal.options import check_positive, check_region, check_words, option_of
 
 
 def said(*arguments: str) -> str:

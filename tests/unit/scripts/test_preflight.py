@@ -9,8 +9,8 @@ from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan import resolve
 from infra.reading.load import read
 from infra.stack import Model
-from scripts import preflight as program
-from scripts.preflight_checks import Check, Line, line, lines
+from scripts.check import preflight as program
+from scripts.check.preflight_checks import Check, Line, line, lines
 from twin.toolchain.python_environments import PythonEnvironment
 
 

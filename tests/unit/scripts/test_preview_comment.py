@@ -1,4 +1,4 @@
-from scripts.preview import markdown
+from scripts.check.preview import markdown
 
 OUTPUT = """Previewing update (prod):
  +  pulumi:pulumi:Stack gke-inference-prod create

@@ -16,12 +16,13 @@ from infra.plan import resolve
 from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
-from scripts import google_clients, up
-from scripts.console import CheckFailedError, CommandError
-from scripts.google_cloud import Cloud
-from scripts.quota import Against, has_credentials, quota
-from scripts.quota_limits import CloudLimits, limit_in, twin_limits
-from scripts.quota_shortage import refuse_shortage
+from scripts.operate import up
+from scripts.plan.quota import Against, has_credentials, quota
+from scripts.shared import google_clients
+from scripts.shared.google_cloud import Cloud
+from scripts.shared.quota_limits import CloudLimits, limit_in, twin_limits
+from scripts.shared.quota_shortage import refuse_shortage
+from scripts.terminal.console import CheckFailedError, CommandError
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
 from twin.host.paths import TwinPaths
 from twin.world.capacity import Claim, World
@@ -335,7 +336,7 @@ def test_the_scenario_is_short_of_what_the_local_stack_asks(twin):
 
 @pytest.mark.parametrize("email", ["", "ops", "ops@example", "ops @example.com", "a@b@c.de"])
 def test_a_contact_that_is_no_address_is_refused_before_anything_is_asked(monkeypatch, email):
-    monkeypatch.setattr("scripts.quota.plan_of", lambda _: pytest.fail("it went on"))
+    monkeypatch.setattr("scripts.plan.quota.plan_of", lambda _: pytest.fail("it went on"))
     with pytest.raises(CommandError, match=r"^--email: must be an address such as .*, got"):
         quota("local", email=email)
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from scripts import preview_states, render
-from scripts.console import CommandError
+from scripts.check import render
+from scripts.shared import preview_states
+from scripts.terminal.console import CommandError
 from twin.wire.rpc import UNKNOWN
 
 CLUSTER = "urn:pulumi:dev::p::gcp:container/cluster:Cluster::east"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scripts.app import build_app
-from scripts.console import CommandError
+from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY
 
 MODEL = ["--model", "meta-llama/Llama-3.1-8B"]

@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 
 from infra.reading.load import STACKS, EngineLoader, platform_of, read
 from infra.stack.problems import StackError
-from scripts import engine, env, preview, status, up
 from scripts.app import build_app
-from scripts.ask import endpoint_of
-from scripts.console import CommandError
-from scripts.engine import Engine, check_file
+from scripts.check import preview
+from scripts.operate import env, status, up
+from scripts.operate.ask import endpoint_of
+from scripts.shared import engine
+from scripts.shared.engine import Engine, check_file
+from scripts.terminal.console import CommandError
 from twin import daemon
 
 BROKEN = "config:\n  gke-inference:platform: {models: [\n"

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from planner.amount import Amount
-from scripts import replica_status, status
-from scripts.console import CommandError
-from scripts.placements import Placement
+from scripts.operate import status
+from scripts.shared import replica_status
+from scripts.shared.placements import Placement
+from scripts.terminal.console import CommandError
 from twin.wire.kube import KubeError
 
 ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", Amount(1.25))
@@ -17,7 +18,7 @@ ONE = Placement("llama", "main", "llama-0", "ready", "nvidia-l4 g2 spot", "a", A
 def test_a_sum_without_a_price_is_at_least_what_is_known(capsys) -> None:
     replica_status.print_replicas([ONE, replace(ONE, pod="llama-1", usd_per_hour=None)])
     said = capsys.readouterr().out
-    assert "at least $1.25 an hour; 1 without a price" in said
+    assert "at least $1.25 per hour; 1 without a price" in said
     assert said.splitlines()[2].endswith("?")
 
 

@@ -10,26 +10,19 @@ from infra.plan import resolve
 from infra.reading.load import read
 from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
-from scripts import (
-    bench_confirm,
-    bench_routing,
-    check,
-    coldstart,
-    cost,
-    images,
-    images_list,
-    plan_show,
-    preflight,
-    quota,
-    replay,
-    replica_status,
-    trace,
-    unit_costs,
-)
-from scripts.placements import Placement
-from scripts.plan import plan
-from scripts.preflight_checks import lines
-from scripts.tables import Listing
+from scripts.bench import confirm as bench_confirm
+from scripts.bench import routing as bench_routing
+from scripts.check import check, preflight
+from scripts.check.preflight_checks import lines
+from scripts.images import command as images
+from scripts.images import listing as images_list
+from scripts.operate import trace
+from scripts.plan import coldstart, cost, quota, replay, unit_costs
+from scripts.plan import show as plan_show
+from scripts.plan.plan import plan
+from scripts.shared import replica_status
+from scripts.shared.placements import Placement
+from scripts.terminal.tables import Listing
 from simulator.laboratory.bounds import Check
 from tests.unit.scripts.test_tables import drawn
 

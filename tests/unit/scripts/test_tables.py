@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from scripts.tables import Column, Listing, figure, prose
+from scripts.terminal.tables import Column, Listing, figure, prose
 
 _WORD = st.text(alphabet="abé-/:0漢", min_size=1, max_size=30)
 _CELL = st.lists(_WORD, max_size=4).map(" ".join)

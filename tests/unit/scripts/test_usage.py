@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from infra.stack.problems import suggest
 from scripts import main
 from scripts.app import build_app
-from scripts.console import CommandError
-from scripts.exit_codes import ExitCode
-from scripts.options import stack_of
-from scripts.scenario_files import scenario_file
+from scripts.shared.scenario_files import scenario_file
+from scripts.terminal.console import CommandError
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import stack_of
 
 
 def end_of(monkeypatch, *arguments: str) -> int:
@@ -98,7 +98,7 @@ def test_an_interrupted_command_says_how_to_go_on(monkeypatch, capsys) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scripts.coldstart.plan_of", interrupted)
+    monkeypatch.setattr("scripts.plan.coldstart.plan_of", interrupted)
     assert end_of(monkeypatch, "coldstart") == ExitCode.INTERRUPTED
     assert "the same command" in capsys.readouterr().err
 

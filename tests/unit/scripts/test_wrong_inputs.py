@@ -7,8 +7,10 @@ import pytest
 
 from infra.reading.load import read, stack_names
 from infra.stack.problems import StackError
-from scripts import ask, coldstart, images, logs, plan, up
-from scripts.console import CommandError
+from scripts.images import command as images
+from scripts.operate import ask, logs, up
+from scripts.plan import coldstart, plan
+from scripts.terminal.console import CommandError
 from twin.cluster.agent.launching import real_engine
 
 

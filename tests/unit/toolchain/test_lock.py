@@ -17,7 +17,7 @@ OTHER = "1" * 64
 
 
 def run_lock(monkeypatch):
-    monkeypatch.setattr("scripts.tools_lock.ensure_tools", lambda purpose: None)
+    monkeypatch.setattr("scripts.develop.tools_lock.ensure_tools", lambda purpose: None)
     return CliRunner().invoke(build_app(("tools",)), ["tools", "lock"])
 
 

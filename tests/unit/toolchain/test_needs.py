@@ -2,8 +2,9 @@
 
 import pytest
 
+from infra.plan import resolve
 from infra.reading.load import read
-from scripts.stack_tools import purposes_of
+from scripts.shared.stack_tools import purposes_of
 from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError, modules, named, needed_by, recipe
 
@@ -63,4 +64,4 @@ def test_a_wrong_name_is_refused(call, argument, message):
     ids=["local", "slices"],
 )
 def test_a_stack_adds_the_tools_of_its_parts(stack, purposes):
-    assert purposes_of(stack) == purposes
+    assert purposes_of(resolve(stack)) == purposes

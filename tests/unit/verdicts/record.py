@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from scripts.scratch_project import scratch_checkout
+from scripts.shared.scratch_project import scratch_checkout
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.runs import Run, compare, runner
 from twin.host.paths import REPOSITORY

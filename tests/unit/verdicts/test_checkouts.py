@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from scripts.console import CommandError
-from scripts.touched import touched
-from scripts.verdict import chosen, judge
+from scripts.check.touched import touched
+from scripts.check.verdict import chosen, judge
+from scripts.terminal.console import CommandError
 from scripts.verdicts.checkouts import (
     Checkout,
     base_checkout,

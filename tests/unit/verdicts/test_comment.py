@@ -12,15 +12,15 @@ import typer
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from planner.amount import Amount, AmountRange
-from scripts import verdict as command
-from scripts.console import CommandError
+from scripts.check import verdict as command
+from scripts.terminal.console import CommandError
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
 from scripts.verdicts.checkouts import Checkout
+from scripts.verdicts.diagrams import mermaid, svg
 from scripts.verdicts.markdown import MARKER, code, comment, plain
 from scripts.verdicts.money import Money, MonthlyCost, Row, Unit, money, money_as_json
 from scripts.verdicts.moves import Move
-from scripts.verdicts.pictures import mermaid, svg
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
 from scripts.verdicts.runs import Run, Runner
 from scripts.verdicts.terminal import lines

@@ -2,7 +2,7 @@
 
 import json
 
-from scripts import verdict as command
+from scripts.check import verdict as command
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change, Kind, changes, unchanged
 from scripts.verdicts.markdown import comment

@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 
 from planner.speed.points import rows
-from scripts.docs_engine import engine_picture
+from scripts.docs.engine import engine_picture
 from simulator.engine.calibration import bursts, families, fit, fits
 from simulator.laboratory.ladder import Stage, climb, published
 

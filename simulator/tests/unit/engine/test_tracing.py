@@ -8,7 +8,7 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as services
 
-from scripts.trace import chosen, draw, waterfall
+from scripts.operate.trace import chosen, draw, waterfall
 from simulator.engine import logs
 from simulator.engine.request import Request
 from simulator.server.tracing import export_request, span_attributes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scripts.bench_confirm import compare
+from scripts.bench.confirm import compare
 from simulator.laboratory.load_tool import LoadToolError, parse, shares, version, write_tokenizer
 from simulator.laboratory.rows import Row
 from simulator.laboratory.worker import Job

@@ -1,0 +1,188 @@
+"""`gke-inference bench`: measurements, each written to build/bench/ with its command."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from scripts.bench import confirm as bench_confirm
+from scripts.bench import routing as bench_routing
+from scripts.bench.measures import MEASURES
+from scripts.shared.engine import Engine
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.exit_codes import ExitCode
+from twin.host.paths import REPOSITORY, TwinPaths
+
+_RUNS, _WORKERS = 3, 2
+RunsOption = Annotated[int, typer.Option(min=1, help="Number of runs; the median counts.")]
+
+bench = typer.Typer()
+
+
+@bench.callback()
+def bench_group() -> None:
+    """Measure a subject and write build/bench/SUBJECT.json. Exits 1 if a bound is missed."""
+
+
+@bench.command("all")
+def measure_all(runs: RunsOption = _RUNS) -> None:
+    """Measure every subject; one that fails does not stop the next."""
+    is_met, failed = True, list[str]()
+    for subject, measure in _every(runs).items():
+        console.print(f"[bold]{subject}[/bold]")
+        try:
+            is_met &= _measured(subject, measure)
+        except CommandError as error:
+            console.print(f"error: {error}", markup=False)
+            failed.append(subject)
+    if failed:
+        raise CommandError(f"not measured: {', '.join(failed)}")
+    _exit_unless(is_met)
+
+
+@bench.command()
+def preview(runs: RunsOption = _RUNS) -> None:
+    """Measure the preview of each stack with policies, and the engine's floor."""
+    _run("preview", runs)
+
+
+@bench.command()
+def growth(runs: RunsOption = _RUNS) -> None:
+    """Measure the preview of one region with 1, 10 and 50 models."""
+    _run("growth", runs)
+
+
+@bench.command()
+def verdict(runs: RunsOption = _RUNS) -> None:
+    """Measure the verdict on a change of one model, and a preview of the same stack."""
+    _run("verdict", runs)
+
+
+@bench.command()
+def plan(runs: RunsOption = _RUNS) -> None:
+    """Measure the planning of three models on all hardware."""
+    _run("plan", runs)
+
+
+@bench.command()
+def scale() -> None:
+    """Measure the time until nodes and pods are Ready on a control plane of the twin."""
+    _run("scale")
+
+
+@bench.command()
+def setup() -> None:
+    """Measure the README's commands on a fresh clone, with the tools cached."""
+    _run("setup")
+
+
+@bench.command()
+def gateway() -> None:
+    """Measure the latency that the gateway adds, and the delay of a route change."""
+    _run("gateway")
+
+
+@bench.command()
+def disagg() -> None:
+    """Simulate disaggregated serving and whole replicas."""
+    _run("disagg")
+
+
+@bench.command()
+def ladder() -> None:
+    """Replay the published request rates of llm-d."""
+    _run("ladder")
+
+
+@bench.command()
+def diffusion() -> None:
+    """Compile the image model at full width and record the compiler's estimates."""
+    _run("diffusion")
+
+
+@bench.command()
+def confirm() -> None:
+    """Measure one figure of the routing laboratory with inference-perf in real time."""
+    _exit_unless(_measured("confirm", bench_confirm.measure))
+
+
+@bench.command()
+def routing(
+    quick: Annotated[bool, typer.Option("--quick", help="Use one seed and short stages.")] = False,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="Only this workload; repeat for more. Default: all.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this policy, without bounds; repeat for more. Default: all."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = _WORKERS,
+    plots: Annotated[
+        bool, typer.Option("--plots", help="Also update docs/routing-results.md and its plots.")
+    ] = False,
+) -> None:
+    """Compare routing policies on the same replicas and requests."""
+
+    def measure() -> bool:
+        return bench_routing.measure(
+            is_quick=quick, chosen=workload, names=policy, workers=workers, draws=plots
+        )
+
+    _exit_unless(_measured("routing", measure))
+
+
+def _every(runs: int) -> dict[str, Callable[[], bool]]:
+    """Return the measurement of each subject, which returns whether every bound is met."""
+
+    def plain(subject: str) -> Callable[[], bool]:
+        return lambda: _write(subject, runs)
+
+    every = {subject: plain(subject) for subject in MEASURES}
+    every["routing"] = lambda: bench_routing.measure(
+        is_quick=False, chosen=None, names=None, workers=_WORKERS, draws=False
+    )
+    every["confirm"] = bench_confirm.measure
+    return every
+
+
+def _run(subject: str, runs: int = _RUNS) -> None:
+    _measured(subject, lambda: _write(subject, runs))
+
+
+def _measured(subject: str, measure: Callable[[], bool]) -> bool:
+    """Return whether the bounds of a subject are met.
+
+    Raises:
+        CommandError: The subject cannot be measured.
+    """
+    try:
+        return measure()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CommandError(f"{subject}: {error}") from error
+
+
+def _exit_unless(is_met: bool) -> None:
+    if not is_met:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _write(subject: str, runs: int) -> bool:
+    """Measure a subject without bounds, and write its file."""
+    folder = REPOSITORY / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    result = {
+        "date": date.today().isoformat(),
+        "command": f"gke-inference bench {subject}",
+        "runs": runs,
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
+        f"{platform.python_version()}",
+        "load_before": round(os.getloadavg()[0], 1),
+        "rows": MEASURES[subject](Engine(TwinPaths.default()), runs),
+    }
+    (folder / f"{subject}.json").write_text(json.dumps(result, indent=1) + "\n")
+    return True

@@ -1,0 +1,250 @@
+"""What a gateway adds to a request: one replica asked directly and through the gateway, in turn.
+
+Both ways keep one connection open. The gateway's access log tells which replica answered, and only
+pairs of requests that met the same replica are compared.
+"""
+
+import http.client
+import json
+import os
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scripts.terminal.console import CommandError
+
+Served = Callable[[Collection[str]], Mapping[str, str]]
+"""Takes trace ids and returns the endpoint `ADDRESS:PORT` that answered each."""
+_LOG_SECONDS = 10.0  # Envoy writes its access log once a second
+_LOOK_SECONDS = 0.1
+_MOST_RECONNECTS = 20
+_MOST_PAIRS = 4  # times the wanted number: what is dropped is measured again
+_TIMEOUT_SECONDS = 60
+_WARM_UP = 30
+# longer than a block of the picker's prefix index, so that it stays with one replica
+_PROMPT = "Measure what the gateway adds to a request, and ask the same replica each time. " * 8
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and body of an answer, and the seconds from sending to its last byte."""
+
+    status: int
+    body: bytes
+    seconds: float
+
+
+class KeepAlive:
+    """One HTTP connection that is opened again, and counted, when the other side closes it."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._connection = http.client.HTTPConnection(address, port, timeout=_TIMEOUT_SECONDS)
+        self.where = f"{address}:{port}"
+        self.reconnects = 0
+
+    def ask(
+        self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] = {}
+    ) -> Answer:
+        """Return the answer to a request; one that met a closed connection is sent again.
+
+        Raises:
+            CommandError: nothing answers, or the connection is closed again and again.
+        """
+        while True:
+            try:
+                if self._connection.sock is None:
+                    self._connection.connect()  # outside the time that is measured
+                begun = time.perf_counter()
+                self._connection.request(method, path, body, dict(headers))
+                answer = self._connection.getresponse()
+                text = answer.read()
+                return Answer(answer.status, text, time.perf_counter() - begun)
+            except (ConnectionRefusedError, TimeoutError) as error:
+                raise CommandError(f"{self.where}: {error}") from error
+            except (ConnectionError, http.client.HTTPException) as error:
+                self._count(error)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _count(self, error: Exception) -> None:
+        self._connection.close()
+        self.reconnects += 1
+        if self.reconnects > _MOST_RECONNECTS:
+            reason = str(error) or type(error).__name__
+            raise CommandError(f"{self.where} closed {self.reconnects} connections: {reason}")
+
+
+class AccessLog:
+    """Which endpoint answered a request, from what a cluster's gateways log from now on."""
+
+    def __init__(self, cluster: Path) -> None:
+        self._folder = cluster / "logs"
+        self._read_to = {file: file.stat().st_size for file in self._files()}
+        self._endpoints: dict[str, str] = {}
+
+    def endpoints(self, traces: Collection[str]) -> Mapping[str, str]:
+        """Return the endpoint of each trace; one that is not logged in time is not in it."""
+        until = time.monotonic() + _LOG_SECONDS
+        while True:
+            self._read()
+            found = {trace: self._endpoints[trace] for trace in traces if trace in self._endpoints}
+            if len(found) == len(traces) or time.monotonic() > until:
+                return found
+            time.sleep(_LOOK_SECONDS)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("gateway-*.access.jsonl"))
+
+    def _read(self) -> None:
+        for file in self._files():
+            with file.open("rb") as handle:
+                handle.seek(self._read_to.get(file, 0))
+                for line in handle:
+                    if not line.endswith(b"\n"):
+                        break  # still being written
+                    self._read_to[file] = self._read_to.get(file, 0) + len(line)
+                    entry = json.loads(line)
+                    parts = str(entry.get("traceparent") or "").split("-")
+                    if len(parts) > 1:
+                        self._endpoints[parts[1]] = str(entry.get("endpoint"))
+
+
+@dataclass
+class Hop:
+    """Times of pairs of requests that met one replica, in seconds, and what was left out."""
+
+    endpoint: str
+    direct: list[float] = field(default_factory=list[float])
+    through: list[float] = field(default_factory=list[float])
+    elsewhere: int = 0
+    """Pairs left out as another replica answered through the gateway."""
+    reconnects: int = 0
+    """Connections that were closed by the other side; the pair is left out."""
+
+    @property
+    def added(self) -> list[float]:
+        """Difference of each pair."""
+        pairs = zip(self.through, self.direct, strict=True)
+        return [through - direct for through, direct in pairs]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the figures: each way, and the difference pair by pair."""
+        times = {
+            "one token, replica": self.direct,
+            "one token, gateway": self.through,
+            "gateway hop (pair by pair)": self.added,
+        }
+        rows: list[dict[str, object]] = []
+        for what, seconds in times.items():
+            p50, p99 = percentiles(seconds)
+            rows.append({"what": what, "n": len(seconds), "p50_ms": p50, "p99_ms": p99})
+        rows[-1] |= {"elsewhere": self.elsewhere, "reconnects": self.reconnects}
+        return rows
+
+
+def percentiles(seconds: list[float]) -> tuple[float, float]:
+    """Return the 50th and the 99th percentile, in milliseconds to a hundredth."""
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    return round(1000 * cuts[49], 2), round(1000 * cuts[98], 2)
+
+
+class Pairs:
+    """Asks the replicas of a model directly and through a gateway.
+
+    Args:
+        gateway: address and port of the gateway.
+        replicas: model by endpoint `ADDRESS:PORT` of a ready replica.
+        served: tells which replica answered.
+    """
+
+    def __init__(
+        self, gateway: tuple[str, int], replicas: Mapping[str, str], served: Served
+    ) -> None:
+        self._gateway = KeepAlive(*gateway)
+        self._replicas = replicas
+        self._served = served
+
+    def measure(self, wanted: int) -> Hop:
+        """Return the times of as many pairs as wanted.
+
+        Raises:
+            CommandError: something refuses, or the gateway's requests keep meeting other replicas.
+        """
+        with closing(self._gateway):
+            endpoint, model = self._meet()
+            address, _, port = endpoint.rpartition(":")
+            with closing(KeepAlive(address, int(port))) as direct:
+                return self._measure(Hop(endpoint), direct, model, wanted)
+
+    def _measure(self, hop: Hop, direct: KeepAlive, model: str, wanted: int) -> Hop:
+        for _ in range(_WARM_UP):
+            self._ask(direct, model)
+        asked = 0
+        while (missing := wanted - len(hop.direct)) > 0:
+            if asked >= _MOST_PAIRS * wanted:
+                raise CommandError(
+                    f"{len(hop.direct)} of {asked} pairs met {hop.endpoint}, needed {wanted}: "
+                    f"{hop.elsewhere} met other replicas, {hop.reconnects} a closed connection"
+                )
+            self._batch(hop, direct, model, missing)
+            asked += missing
+        return hop
+
+    def _meet(self) -> tuple[str, str]:
+        """Return the replica that the gateway prefers, and its model."""
+        for model in dict.fromkeys(self._replicas.values()):
+            traces = [self._ask(self._gateway, model)[0] for _ in range(_WARM_UP)]
+            met = Counter(
+                endpoint
+                for endpoint in self._served(traces).values()
+                if self._replicas.get(endpoint) == model
+            )
+            if met:
+                return met.most_common(1)[0][0], model
+        raise CommandError(f"the gateway met none of the replicas {', '.join(self._replicas)}")
+
+    def _batch(self, hop: Hop, direct: KeepAlive, model: str, count: int) -> None:
+        """Measure pairs, every second one in the other order, and keep those of one replica."""
+        ways = (direct, self._gateway)
+        taken: dict[str, tuple[float, float]] = {}
+        for number in range(count):
+            before = sum(way.reconnects for way in ways)
+            seconds: dict[KeepAlive, float] = {}
+            trace = ""
+            for way in ways if number % 2 == 0 else ways[::-1]:
+                asked, seconds[way] = self._ask(way, model)
+                trace = asked if way is self._gateway else trace
+            lost = sum(way.reconnects for way in ways) - before
+            hop.reconnects += lost
+            if not lost:
+                taken[trace] = (seconds[direct], seconds[self._gateway])
+        endpoints = self._served(taken.keys())
+        for trace, (straight, through) in taken.items():
+            if endpoints.get(trace) == hop.endpoint:
+                hop.direct.append(straight)
+                hop.through.append(through)
+            else:
+                hop.elsewhere += 1
+
+    @staticmethod
+    def _ask(way: KeepAlive, model: str) -> tuple[str, float]:
+        """Ask for one token and return trace id and seconds."""
+        trace = os.urandom(16).hex()
+        answer = way.ask(
+            "POST",
+            "/v1/completions",
+            json.dumps({"model": model, "prompt": _PROMPT, "max_tokens": 1}),
+            {
+                "Content-Type": "application/json",
+                "traceparent": f"00-{trace}-{os.urandom(8).hex()}-00",
+            },
+        )
+        if answer.status != http.client.OK:
+            raise CommandError(f"{way.where}: HTTP {answer.status} {answer.body[:200]!r}")
+        return trace, answer.seconds

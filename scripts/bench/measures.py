@@ -1,0 +1,145 @@
+"""What `gke-inference bench` measures with the engine, the twin and the Makefile."""
+
+import dataclasses
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.reading.growth import stack_with_models
+from scripts.bench.diffusion import diffusion_rows
+from scripts.bench.disagg import rows as bench_disagg_rows
+from scripts.bench.gateway import bench_gateway
+from scripts.bench.ladder import ladder_rows
+from scripts.bench.plan import plan_rows
+from scripts.bench.preview import preview_rows, preview_seconds
+from scripts.bench.verdict import verdict_rows
+from scripts.shared.engine import Engine
+from scripts.terminal.console import CommandError, console, one_line
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterContext, ClusterSpec
+from twin.cluster.nodes.scale import check as check_scale
+from twin.host.paths import REPOSITORY, TwinPaths
+
+Row = dict[str, Any]
+_SCALES = ((100, 200), (1000, 2000))
+_GROWTH = (1, 10, 50)
+
+
+def growth_rows(engine: Engine, runs: int) -> list[Row]:
+    """Measure how a preview grows with the number of models."""
+    rows: list[Row] = []
+    for models in _GROWTH:
+        text = yaml.safe_dump({"config": stack_with_models(models)})
+        seconds, resources = preview_seconds(engine, "growth", text, runs)
+        per_resource = 1000 * seconds / resources
+        rows.append(
+            {
+                "models": models,
+                "resources": resources,
+                "preview_s": round(seconds, 2),
+                "ms_per_resource": round(per_resource, 1),
+            }
+        )
+        console.print(rows[-1])
+    return rows
+
+
+def scale_rows(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure how long nodes and pods take to become Ready on a control plane of the twin."""
+    rows: list[Row] = []
+    zone = "us-central1-a"
+    spec = ClusterSpec("bench", "us-central1", "scale", (zone,), False, "", "scale")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = TwinPaths(Path(folder))
+        daemon.prepare(paths)
+        context = ClusterContext(paths, clusters.create(spec, paths).folder)
+        try:
+            for nodes, pods in _SCALES:
+                rows.append(dataclasses.asdict(check_scale(context, nodes, pods)))
+                console.print(rows[-1])
+        finally:
+            clusters.delete(spec.location, spec.name, paths)
+    return rows
+
+
+def setup_rows(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure the two commands of the README on a fresh clone with the tools cached."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(clone)], check=True)
+        inherited = {key: value for key, value in os.environ.items() if "PULUMI" not in key}
+        inherited.pop("GKE_INFERENCE_TWIN_DIR", None)
+        for what in ("up, fresh clone", "up, again", "down"):
+            begun = time.monotonic()
+            answer = subprocess.run(
+                ["make", what.split(",")[0]],
+                cwd=clone,
+                env=inherited,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if answer.returncode:
+                output = one_line(answer.stdout[-800:] + answer.stderr[-800:])
+                raise CommandError(f"make {what}: {output}")
+            rows.append({"make": what, "wall_s": round(time.monotonic() - begun, 1)})
+            console.print(rows[-1])
+    return rows
+
+
+def disagg_rows(_engine: Engine, _runs: int) -> list[Row]:
+    """Simulate disaggregated prefill and decode beside whole replicas: each run is the same."""
+    rows = bench_disagg_rows()
+    for row in rows:
+        console.print(row)
+    return rows
+
+
+def gateway_rows(_engine: Engine, _runs: int) -> list[Row]:
+    """Measure the gateway of the twin; brings the twin up if it is not."""
+    paths = TwinPaths.default()
+    is_ours = not clusters.folders(paths)
+    if is_ours:
+        _make("up")
+    try:
+        rows = bench_gateway(paths)
+    finally:
+        if is_ours:
+            _make("down")
+    for row in rows:
+        console.print(row)
+    return rows
+
+
+def _make(target: str) -> None:
+    answer = subprocess.run(
+        ["make", target], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    if answer.returncode:
+        raise CommandError(
+            f"make {target}: {one_line(answer.stdout[-800:] + answer.stderr[-800:])}"
+        )
+
+
+MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
+    "preview": preview_rows,
+    "growth": growth_rows,
+    "scale": scale_rows,
+    "setup": setup_rows,
+    "disagg": disagg_rows,
+    "plan": lambda _engine, runs: plan_rows(runs),
+    "diffusion": lambda _engine, _runs: diffusion_rows(),
+    "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
+    "gateway": gateway_rows,
+    "verdict": lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
+}
+"""Function of each subject; it takes the engine and a number of runs."""

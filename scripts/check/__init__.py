@@ -1,0 +1,1 @@
+"""Commands that check a stack, and a change to it."""

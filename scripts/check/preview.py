@@ -1,0 +1,103 @@
+"""`gke-inference preview`: what an `up` would change, with the policies, on the twin."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.shared.data_loss import EVENTS, event_log, refuse_losses
+from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_preview
+from scripts.terminal.console import CheckFailedError, CommandError
+from scripts.terminal.options import StackOption
+from scripts.terminal.output_files import check_output, write_output
+from twin.host.paths import TwinPaths
+
+_CHANGE = re.compile(r"^\s+[+~\-]+ ?\d+ .*$|^\s+\d+ (?:un|)changed.*$")
+_COMMENT_LINES = 400
+
+
+def markdown(stack: str, output: str, succeeded: bool) -> str:
+    """Return the comment for a pull request: the counts, and the preview folded away.
+
+    Args:
+        stack: Name of the stack.
+        output: Output of `pulumi preview`, without colors.
+        succeeded: Whether the preview succeeded.
+    """
+    lines = output.rstrip().splitlines()
+    counts = [line.strip() for line in lines if _CHANGE.match(line)]
+    verdict = ", ".join(counts) if succeeded else "**failed**"
+    if len(lines) > _COMMENT_LINES:
+        cut = len(lines) - _COMMENT_LINES
+        lines = [*lines[: _COMMENT_LINES // 2], f"… {cut} lines …", *lines[-_COMMENT_LINES // 2 :]]
+    body = "\n".join(lines)
+    return (
+        f"### `{stack}`: {verdict or 'no changes'}\n\n"
+        f"<details><summary>preview on the twin, with policies</summary>\n\n"
+        f"```\n{body}\n```\n\n</details>\n"
+    )
+
+
+def preview(
+    stack: StackOption,
+    diff: Annotated[bool, typer.Option("--diff", help="Show every changed property.")] = False,
+    comment: Annotated[
+        Path | None, typer.Option(help="Append a pull request comment to this file.")
+    ] = None,
+    official: OfficialOption = False,
+) -> None:
+    """Preview a stack with the policy pack; changes nothing.
+
+    Exits 1 if the update breaks a mandatory policy, or deletes or replaces a protected resource.
+    """
+    check_file(stack)
+    check_output("--comment", comment)
+    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
+    engine.ensure_stack(stack)
+    with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / "events.json"
+        arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]
+        arguments += ["--diff"] if diff else []
+        if comment is None:
+            answer = engine.run(*arguments, environment=EVENTS)
+        else:
+            arguments += ["--color", "never", "--non-interactive"]
+            answer = engine.run(*arguments, capture=True, environment=EVENTS)
+            sys.stdout.write(answer.stdout)
+            sys.stderr.write(answer.stderr)
+        if comment is not None:
+            write_output("--comment", comment, lambda file: _comment(file, stack, answer, events))
+        if answer.returncode:
+            if breaks_policy(events):
+                raise CheckFailedError(f"{stack}: breaks a mandatory policy; see above")
+            raise CommandError(f"the preview of {stack} failed; see above")
+        refuse_losses(stack, events)
+
+
+def breaks_policy(events: Path) -> bool:
+    """Return whether the engine's event log has a violation of a mandatory policy."""
+    if not events.exists():
+        return False
+    read = (json.loads(line) for line in events.read_text("utf-8").splitlines() if line.strip())
+    return any(
+        event.get("policyEvent", {}).get("enforcementLevel") == "mandatory" for event in read
+    )
+
+
+def _comment(
+    file: Path, stack: str, answer: subprocess.CompletedProcess[str], events: Path
+) -> None:
+    """Append the comment; a loss fails the preview, as a policy does."""
+    output, succeeded = answer.stdout + answer.stderr, answer.returncode == 0
+    if succeeded:
+        try:
+            refuse_losses(stack, events)
+        except CommandError as error:
+            output, succeeded = f"{output}\n{error}", False
+    with file.open("a") as stream:
+        stream.write(markdown(stack, output, succeeded))

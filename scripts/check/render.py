@@ -1,0 +1,122 @@
+"""`gke-inference render`: every object and resource of a stack as files, from a preview."""
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from scripts.check.server_side_checks import check_folder
+from scripts.report.page import page
+from scripts.report.write import write_report
+from scripts.shared.dashboard_files import write_grafana
+from scripts.shared.engine import Engine, OfficialOption, official_to_preview
+from scripts.shared.preview_states import cluster_names, preview_states, without_unknowns
+from scripts.shared.quota_limits import twin_limits
+from scripts.shared.running_cost import running
+from scripts.shared.tool_setup import ensure_tools
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import StackOption, plan_of
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.kubernetes.manifests.objects import to_object
+
+
+def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the Kubernetes objects by the name of their cluster."""
+    names = cluster_names(states)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
+    for state in states:
+        if not state["type"].startswith("kubernetes:"):
+            continue
+        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
+        if provider not in names:
+            raise CommandError(f"{state['urn']}: must have the provider of a cluster")
+        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
+    return found
+
+
+def manifest_path(obj: dict[str, Any]) -> Path:
+    """Return the path of an object's file, below its cluster's folder."""
+    metadata = obj["metadata"]
+    group = obj["apiVersion"].split("/")[0] if "/" in obj["apiVersion"] else "core"
+    file = f"{obj['kind'].lower()}.{group}-{metadata['name']}.yaml"
+    return Path(metadata.get("namespace", "cluster-wide")) / file
+
+
+def write(states: list[dict[str, Any]], folder: Path) -> tuple[int, int]:
+    """Write manifests/<cluster>/… and resources.json and return (objects, resources)."""
+    shutil.rmtree(folder / "manifests", ignore_errors=True)
+    objects = 0
+    for cluster, items in manifests(states).items():
+        for item in items:
+            file = folder / "manifests" / cluster / manifest_path(item)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if file.exists():
+                raise CommandError(
+                    f"{file}: must be one object, got two of this kind, namespace and name"
+                )
+            file.write_text(yaml.safe_dump(item, sort_keys=True, width=100))
+            objects += 1
+    kept = ("urn", "type", "parent", "protect", "inputs")
+    resources = sorted(
+        ({key: state[key] for key in kept if key in state} for state in states),
+        key=lambda state: state["urn"],
+    )
+    text = json.dumps(without_unknowns(resources), indent=1, sort_keys=True)
+    (folder / "resources.json").write_text(text + "\n")
+    return objects, len(resources)
+
+
+def render(
+    stack: StackOption,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Also check every object with a real API server; exits 1 if one is rejected.",
+        ),
+    ] = False,
+    official: OfficialOption = False,
+) -> None:
+    """Write every object and resource of a stack, and a report, to build/STACK/."""
+    plan = plan_of(stack)
+    if check:
+        ensure_tools("cluster")  # the API server that checks
+    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
+    folder = REPOSITORY / "build" / stack
+    folder.mkdir(parents=True, exist_ok=True)
+    objects, resources = write(preview_states(engine, stack), folder)
+    console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
+    console.print(f"build/{stack}/resources.json  {resources} resources")
+    pages = write_grafana(plan, folder / "dashboards")
+    console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
+    report = page(
+        plan,
+        stack,
+        folder,
+        day=date.today(),
+        now=running(plan),
+        limit_of=twin_limits(),
+    )
+    file = write_report(report, folder)
+    console.print(f"build/{stack}/index.html      the report; open {file.as_uri()}", soft_wrap=True)
+    if check:
+        _check(folder)
+
+
+def _check(folder: Path) -> None:
+    """Print what an API server rejects.
+
+    Raises:
+        typer.Exit: Something is rejected.
+    """
+    problems = check_folder(folder)
+    for problem in problems:
+        console.print(f"rejected: {problem}", markup=False, soft_wrap=True)
+    if problems:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+    console.print("The API server accepts every object.")

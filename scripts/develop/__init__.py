@@ -1,0 +1,1 @@
+"""Commands for work on the blueprint itself."""

@@ -1,0 +1,83 @@
+"""`gke-inference tools`: obtain what the twin runs, and lock the official binaries."""
+
+from typing import Annotated
+
+import typer
+
+from scripts.develop.tools_lock import lock_tools
+from scripts.shared.tool_setup import obtain_modules
+from scripts.terminal.console import CommandError, console, step
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import check_one, check_words
+from twin.engines.image_pipeline import DIFFUSION
+from twin.engines.real.install import VLLM
+from twin.toolchain import Module, is_cached, modules, origin_of
+from twin.toolchain.python_environments import XLA, PythonEnvironment
+
+ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (DIFFUSION, VLLM, XLA)}
+"""Values of `--with`."""
+
+tools = typer.Typer()
+
+
+@tools.callback(invoke_without_command=True)
+def tools_group(
+    context: typer.Context,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Obtain only this tool module; repeat for several. Default: all."),
+    ] = None,
+    extra: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            help="Also install: vllm (the real engine, 6 GiB), diffusion (the real image pipeline,"
+            " 7 GiB), xla (JAX, the TPU compiler; 1 GiB).",
+        ),
+    ] = "",
+) -> None:
+    """Obtain the tools that are missing: official binaries, or built from source. List them."""
+    if context.invoked_subcommand is not None:
+        if only or extra:
+            raise CommandError("--only, --with: must be left out for tools lock")
+        return
+    names = check_words("--only", only, modules())
+    if extra:
+        check_one("--with", extra, ENVIRONMENTS)
+    chosen = [modules()[name] for name in names or modules()]
+    obtain_modules(chosen)
+    for module in chosen:
+        console.print(f"{module.name:<18}{module.version:<10}{origin(module)}")
+    if extra:
+        install(ENVIRONMENTS[extra])
+    for one in ENVIRONMENTS.values():
+        if one.is_installed:
+            console.print(f"{one.package:<18}{one.version:<10}{one.folder}")
+
+
+@tools.command("lock")
+def lock() -> None:
+    """Write twin/tools/lock.yaml: the checksums of the official binaries of every platform.
+
+    Exits 1 if a checksum could not be read; the entries that were there are kept.
+    """
+    unread = lock_tools()
+    if unread:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def origin(module: Module) -> str:
+    """Return where a module came from, for people."""
+    if not is_cached(module):
+        return "on PATH"
+    return {"release": "official binary", "source": "built from source"}.get(
+        origin_of(module).get("from", ""), "built"
+    )
+
+
+def install(environment: PythonEnvironment) -> None:
+    """Install an environment where it is missing, with progress: it may take minutes."""
+    if environment.is_installed:
+        return
+    with step(f"Installing {environment.title}"):
+        environment.install(lambda doing: console.print(f"  {environment.package}: {doing}"))

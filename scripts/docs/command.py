@@ -1,0 +1,106 @@
+"""`gke-inference docs`: the pages that are generated from code and data."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from scripts.docs.abilities import abilities_page
+from scripts.docs.cli import cli_page
+from scripts.docs.components import components_page
+from scripts.docs.engine import engine_page, engine_picture
+from scripts.docs.exit_codes import exit_codes_page
+from scripts.docs.invariants import invariants_page
+from scripts.docs.layers import contributing_page
+from scripts.docs.policies import policies_page
+from scripts.docs.stack import stack_page
+from scripts.terminal.console import console
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import CheckOption
+from twin.host.paths import REPOSITORY
+from twin.world.rules import Rule, all_rules
+
+_NOTICE = "<!-- Made by `make docs`; change its source, not this page. -->\n\n"
+_RULES_OPENING = """\
+# The rules the twin plays by
+
+What the twin pretends, each with the public document it comes from. *Documented*: an official page
+or schema says so. *Observed*: somebody published a measurement. *Assumed*: nobody says; the text or
+the source gives the reason. Durations are on Google's clock; the twin divides them by its speed,
+which `make up` prints. The data is [rules.yaml](rules.yaml).
+"""
+_AREAS = {
+    "agent": "agent: what runs on a node",
+    "autoscaler": "autoscaler: the cluster autoscaler",
+    "cloud": "cloud: Google Cloud's API",
+    "engine": "engine: the simulated vLLM",
+    "gateway": "gateway: the load balancer",
+    "hpa": "hpa: the horizontal pod autoscaler",
+    "node": "node: machines",
+    "quota": "quota",
+    "rung": "rung: compute classes",
+    "scenario": "scenario",
+}
+
+
+def rules_page() -> str:
+    """Return twin/rules.md: every rule the twin plays by, with its source, by area."""
+    areas: dict[str, list[Rule]] = {}
+    for rule in all_rules().values():
+        areas.setdefault(rule.id.split(".")[0], []).append(rule)
+    lines = [_RULES_OPENING]
+    for area, rules in areas.items():
+        lines += [
+            f"## {_AREAS.get(area, area)}",
+            "",
+            "| rule | what | value | confidence | source |",
+            "|---|---|---|---|---|",
+            *(_rule_line(rule) for rule in rules),
+            "",
+        ]
+    return _NOTICE + "\n".join(lines)
+
+
+def _rule_line(rule: Rule) -> str:
+    value = "" if rule.value is None else f"{rule.value} {rule.unit}"
+    value = value.strip().strip("[]").replace("'", "")  # a list of words reads like one
+    cells = [f"`{rule.id}`", rule.text, value, rule.confidence, f"{rule.source} ({rule.date})"]
+    return "| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "CONTRIBUTING.md": contributing_page,
+    "twin/rules.md": rules_page,
+    "docs/images/engine-model.svg": engine_picture,
+    "docs/invariants.md": lambda: _NOTICE + invariants_page(),
+    "docs/policies.md": lambda: _NOTICE + policies_page(),
+    "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
+    "docs/reference/components.md": lambda: _NOTICE + components_page(),
+    "docs/reference/engine-model.md": lambda: _NOTICE + engine_page(),
+    "docs/reference/engines.md": lambda: _NOTICE + abilities_page(),
+    "docs/reference/exit-codes.md": lambda: _NOTICE + exit_codes_page(),
+    "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
+}
+
+
+def stale_pages(root: Path = REPOSITORY) -> list[str]:
+    """Return the pages that differ from their sources."""
+    return [
+        name
+        for name, page in PAGES.items()
+        if not (root / name).exists() or (root / name).read_text() != page()
+    ]
+
+
+def docs(
+    check: CheckOption = False,
+) -> None:
+    """Write the pages that are generated from code and data."""
+    stale = stale_pages()
+    if check and stale:
+        console.print(f"out of date: {', '.join(stale)}; run make docs", soft_wrap=True)
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+    for name in stale:
+        (REPOSITORY / name).parent.mkdir(parents=True, exist_ok=True)
+        (REPOSITORY / name).write_text(PAGES[name]())
+        console.print(f"wrote {name}")

@@ -1,0 +1,1 @@
+"""The images of engines: listing, pinning, mirroring and building."""

@@ -1,0 +1,225 @@
+"""The actions of `gke-inference images` on registries: list, pin, mirror."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from gke_inference.catalogue.versions import Build, Image, builds, images, lock
+from infra.plan import resolve
+from infra.plan.image_names import needed, replacements, repository_names, repository_url
+from infra.stack import Platform
+from infra.stack.problems import one_of
+from scripts.images.registry import Registry, RegistryError
+
+Say = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+class ImagesError(Exception):
+    """A request that cannot be fulfilled; one line."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One image of a stack."""
+
+    name: str
+    reference: str
+    is_pinned: bool
+    release: str
+    note: str
+
+    @property
+    def digest(self) -> str | None:
+        """What pins it; None where a tag is all there is."""
+        return self.reference.partition("@")[2] or None
+
+
+def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
+    """Return the images that a stack runs in a region, and what is left to do for each.
+
+    Raises:
+        ImagesError: The stack does not run an image that `only` names.
+    """
+    stand_ins, ours, engines = replacements(platform, region), builds(), lock()["engines"]
+    found: list[Row] = []
+    for name in _asked(platform, only):
+        image = images()[name]
+        reference = stand_ins.get(image.reference, image.reference)
+        release = str(engines[name]["version"]) if name in engines else ""
+        note = _note(platform, reference, ours.get(name), image)
+        found.append(Row(name, reference, "@sha256:" in reference, release, note))
+    return found
+
+
+def _note(platform: Platform, reference: str, build: Build | None, image: Image) -> str:
+    if platform.images is None:
+        return "" if image.digest else "unpinned: images pin"
+    if "@" in reference and not reference.startswith(image.repository):
+        return "from the repository"
+    if build is None:
+        return "images mirror" if image.digest else "images pin, then mirror"
+    return "images build" if build.base.digest else f"{build.base_entry}: images pin, then build"
+
+
+def unpinned() -> dict[str, Image]:
+    """Return the images and bases of the lock without a digest, by entry.
+
+    Images that are only in our own registries are left out.
+    """
+    found: dict[str, Image] = {}
+    for section in ("bases", "images"):
+        for name, body in lock()[section].items():
+            if not body["digest"] and not body["repository"].startswith("gke-inference.invalid/"):
+                found[f"{section}.{name}"] = Image(body["repository"], body["tag"])
+    return found
+
+
+def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[str, str]]:
+    """Return the digests that the lock is missing; reports and leaves out what cannot be read.
+
+    Returns:
+        (digest, where and when it was read) by entry of the lock.
+
+    Raises:
+        ImagesError: The lock has no image or base that `only` names.
+    """
+    check_names(only, [name for section in ("bases", "images") for name in lock()[section]])
+    made: dict[str, tuple[str, str]] = {}
+    wanted = {entry: image for entry, image in unpinned().items() if _is_asked(entry, only)}
+    for line in _left(only, wanted):
+        say(line)
+    for entry, image in wanted.items():
+        try:
+            digest = registry.digest(image.reference)
+        except RegistryError as error:
+            say(f"{entry}: {error}")
+            continue
+        made[entry] = (digest, f"registry of {image.repository}, {date.today().isoformat()}")
+        say(f"{entry}: {image.reference}@{digest}")
+    return made
+
+
+def _is_asked(entry: str, only: Sequence[str]) -> bool:
+    return not only or entry.partition(".")[2] in only
+
+
+def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
+    """Yield notes on the entries that are not read: those that `only` names, or all."""
+    pinned: list[str] = []
+    for section in ("bases", "images"):
+        for name, body in lock()[section].items():
+            entry = f"{section}.{name}"
+            if entry in wanted or not _is_asked(entry, only):
+                continue
+            if not body["digest"]:
+                yield f"{entry}: is only in our own registries: run images build, then pin --stack"
+            elif only:
+                yield f"{entry}: is already pinned to {body['digest']}"
+            else:
+                pinned.append(entry)
+    if pinned and not wanted:
+        yield f"nothing to do: {', '.join(pinned)} are pinned"
+
+
+def pin_stack(
+    registry: Registry, platform: Platform, revision: str, only: list[str], say: Say
+) -> dict[str, str]:
+    """Return the digests of the stack's images in its repository.
+
+    Our own images have the tag RELEASE-REVISION, as a build sets it; the others that of the lock. A
+    digest must be the same in every region; otherwise a mirror or build is not finished.
+
+    Raises:
+        ImagesError: The stack has no repository.
+    """
+    url = _urls(platform)
+    ours, names, made = builds(), repository_names(), dict[str, str]()
+    for name in _asked(platform, only):
+        build = ours.get(name)
+        tag = images()[name].tag if build is None else f"{build.version}-{revision}"
+        found: dict[str, str] = {}
+        for region, repository in url.items():
+            try:
+                found[region] = registry.digest(f"{repository}/{names[name]}:{tag}")
+            except RegistryError as error:
+                say(f"{names[name]}: {error}")
+        if len(set(found.values())) > 1 or len(found) < len(url):
+            say(f"{names[name]}: unchanged: must be the same image in {', '.join(url)}")
+            continue
+        made[names[name]] = next(iter(found.values()))
+        say(f"{names[name]}: {made[names[name]]}")
+    return made
+
+
+def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield what a mirror copies: target name, digest, source, and a target for each region.
+
+    Raises:
+        ImagesError: The stack has no repository, or an image has no digest.
+    """
+    url, names = _urls(platform), repository_names()
+    for name in _asked(platform, only):
+        if name in builds():
+            continue
+        image = images()[name]
+        if not image.digest:
+            raise ImagesError(
+                f"images.{name}: must have a digest in versions.yaml, got {image.reference};"
+                " run `gke-inference images pin`"
+            )
+        source = f"{image.repository}@{image.digest}"
+        targets = [f"{each}/{names[name]}:{image.tag}" for each in url.values()]
+        yield names[name], image.digest, source, targets
+
+
+def mirror(
+    registry: Registry, platform: Platform, only: list[str], say: Say, *, dry_run: bool
+) -> dict[str, str]:
+    """Copy the third-party images of a stack to its repository, by digest.
+
+    Returns:
+        The digests by name in the repository.
+
+    Raises:
+        ImagesError: As `mirrored`.
+        RegistryError: A copy failed, or arrived with another digest.
+    """
+    made: dict[str, str] = {}
+    for name, digest, source, targets in list(mirrored(platform, only)):
+        for target in targets:
+            say(f"{source} -> {target}")
+            if dry_run:
+                continue
+            registry.copy(source, target)
+            arrived = registry.digest(target)
+            if arrived != digest:
+                raise RegistryError(f"{target}: must have digest {digest}, got {arrived}")
+        made[name] = digest
+    return made
+
+
+def _urls(platform: Platform) -> dict[str, str]:
+    if platform.images is None:
+        raise ImagesError(
+            "images: is required in the stack (images.repository: name of the repository)"
+        )
+    name = platform.images.repository
+    return {region: repository_url(platform, region, name) for region in platform.regions}
+
+
+def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
+    found = needed(resolve(platform))
+    check_names(only, found)
+    return [name for name in found if not only or name in only]
+
+
+def check_names(only: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse a name that is not known.
+
+    Raises:
+        ImagesError: Names the known ones, and the nearest.
+    """
+    for name in only:
+        if name not in known:
+            raise ImagesError(str(one_of("--only", name, known)))

@@ -1,0 +1,134 @@
+"""`gke-inference images build`: our own images, by the stack's triggers or on this machine."""
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from gke_inference.catalogue.versions import builds
+from gke_inference.images.build_steps import (
+    METADATA,
+    BuildError,
+    Target,
+    build_command,
+    build_request,
+)
+from infra.plan import resolve
+from infra.plan.image_names import engines, repository_url
+from infra.plan.names import Names
+from infra.stack import Images, Platform
+from scripts.images.actions import ImagesError, check_names
+from scripts.shared.google_cloud import Cloud
+from twin.host.paths import REPOSITORY
+
+Say = Callable[[str], None]
+_METADATA = f"build/images/{METADATA}"
+_HOST = "cloudbuild.googleapis.com"
+
+
+def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
+    """Return what is built for a stack: the engines that its models can run in.
+
+    Raises:
+        ImagesError: The stack has no repository, or does not build a given image.
+    """
+    images = _images(platform)
+    known = sorted(name for name in engines(resolve(platform)) if name in builds())
+    check_names(only, known)
+    return [
+        Target(
+            build=builds()[name],
+            refuse_severity=(
+                images.build.refuse_severity.value if images.build else "critical"
+            ).upper(),
+            repositories=tuple(
+                repository_url(platform, region, images.repository) for region in platform.regions
+            ),
+            revision=revision,
+        )
+        for name in known
+        if not only or name in only
+    ]
+
+
+def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
+    """Return the call that runs a stack's trigger of an image at a commit.
+
+    Raises:
+        ImagesError: The stack has no triggers.
+    """
+    images = _images(platform)
+    if images.build is None:
+        raise ImagesError(
+            "images.build: is required in the stack, unless you build on this machine with --local"
+        )
+    place = images.build.source.repository.split("/")[3]
+    trigger = f"gke-inference-{target.build.folder}"
+    url = f"{_HOST}/v1/projects/{platform.project}/locations/{place}/triggers/{trigger}:run"
+    return url, {"source": {"commitSha": target.revision}}
+
+
+def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
+    """Return what would be done: the command, or the call and the build that it starts.
+
+    Raises:
+        ImagesError: The image cannot be built.
+    """
+    if local:
+        return {"command": shlex.join(_checked(target, _METADATA))}
+    url, body = by_trigger(platform, target)
+    account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
+    try:
+        request = build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
+    except BuildError as error:
+        raise ImagesError(str(error)) from None
+    return {"call": f"POST https://{url}", "body": body, "build": request}
+
+
+def run_trigger(cloud: Cloud, platform: Platform, target: Target, say: Say) -> None:
+    """Start a build in Cloud Build and report the URL of its log.
+
+    Raises:
+        ImagesError: The base has no digest, or the stack has no triggers.
+        CloudError: Google refused.
+    """
+    _checked(target)
+    url, body = by_trigger(platform, target)
+    answer = cloud.post(url, body)
+    build: dict[str, Any] = answer.get("metadata", {}).get("build", {})
+    say(f"{target.build.folder}: {build.get('logUrl') or answer.get('name', 'started')}")
+
+
+def run_local(target: Target) -> None:
+    """Build with this machine's BuildKit and push.
+
+    Raises:
+        ImagesError: Docker is missing, or the build failed.
+    """
+    argv = _checked(target, _METADATA)
+    if shutil.which("docker") is None:
+        raise ImagesError(
+            "--local: needs docker on PATH; install Docker with buildx, or omit --local"
+        )
+    (REPOSITORY / _METADATA).parent.mkdir(parents=True, exist_ok=True)
+    if subprocess.run(argv, cwd=REPOSITORY, check=False).returncode:
+        raise ImagesError(f"{target.build.folder}: the build failed")
+
+
+def _checked(target: Target, metadata: str = METADATA) -> list[str]:
+    """Return the command of a build whose base is pinned."""
+    if not target.build.base.digest:
+        raise ImagesError(
+            f"{target.build.base_entry}: must have a digest in versions.yaml, got"
+            f" {target.build.base.reference}; run `gke-inference images pin`"
+        )
+    return build_command(target, metadata=metadata)
+
+
+def _images(platform: Platform) -> Images:
+    if platform.images is None:
+        raise ImagesError(
+            "images: is required in the stack (images.repository: name of the repository)"
+        )
+    return platform.images

@@ -1,0 +1,195 @@
+"""`gke-inference images`: the container images of a stack, pinned, mirrored and built."""
+
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+import yaml
+
+from scripts.images import actions as images_actions
+from scripts.images import build as images_build
+from scripts.images import files as images_files
+from scripts.images import listing as images_list
+from scripts.images import lock as images_lock
+from scripts.images.registry import Registry, RegistryError
+from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import STACK_HELP, JsonOption, StackOption, stack_of
+from twin.host.paths import REPOSITORY
+
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Only this image, such as vllm_tpu; repeat for more. Default: all."),
+]
+RevisionOption = Annotated[
+    str | None, typer.Option(help="Commit of our images. Default: the commit of this checkout.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
+]
+
+images = typer.Typer()
+
+
+@images.callback()
+def images_group() -> None:
+    """List, pin, mirror and build the container images of a stack."""
+
+
+@images.command("list")
+def list_images(
+    stack: StackOption,
+    only: OnlyOption = None,
+    sizes: Annotated[
+        bool, typer.Option("--sizes", help="Ask the registries how much a node pulls.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the images of a stack: release, digest, and what is left to do."""
+    platform = stack_of(stack)
+    with _plain_errors():
+        rows = images_actions.rows(platform, next(iter(platform.regions)), list(only or []))
+        found = images_list.sizes_of(rows, Registry()) if sizes else None
+    if as_json:
+        print(images_list.as_json(rows, found))
+    else:
+        images_list.print_list(rows, found)
+
+
+@images.command()
+def pin(
+    stack: Annotated[
+        str | None, typer.Option(help=f"{STACK_HELP} Default: pin the lock of versions.")
+    ] = None,
+    only: OnlyOption = None,
+    revision: RevisionOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Read digests from registries, and write them to versions.yaml or to a stack."""
+    with _plain_errors():
+        if stack is None:
+            if revision is not None:
+                raise CommandError("--revision: must be omitted without --stack")
+            _pin_lock(list(only or []), dry_run=dry_run)
+            return
+        platform, commit = stack_of(stack), _commit(revision)
+        digests = images_actions.pin_stack(
+            Registry(), platform, commit, list(only or []), _print_line
+        )
+        _write_digests(stack, digests, dry_run=dry_run)
+
+
+@images.command()
+def mirror(stack: StackOption, only: OnlyOption = None, dry_run: DryRunOption = False) -> None:
+    """Copy third-party images to the stack's repositories by digest, and pin them in the stack."""
+    with _plain_errors():
+        digests = images_actions.mirror(
+            Registry(), stack_of(stack), list(only or []), _print_line, dry_run=dry_run
+        )
+        _write_digests(stack, digests, dry_run=dry_run)
+
+
+@images.command()
+def build(
+    stack: StackOption,
+    only: OnlyOption = None,
+    revision: RevisionOption = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Build with Docker on this machine.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Build our own images, with the Cloud Build triggers of a stack or on this machine."""
+    with _plain_errors():
+        platform = stack_of(stack)
+        for target in images_build.targets(platform, list(only or []), _commit(revision)):
+            if dry_run:
+                steps = images_build.show(platform, target, local=local)
+                text = yaml.safe_dump({target.build.folder: steps}, sort_keys=False, width=1000)
+                _print_line(text)
+            elif local:
+                images_build.run_local(target)
+            else:
+                images_build.run_trigger(_cloud(platform.project), platform, target, _print_line)
+
+
+@images.command()
+def lock(
+    only: OnlyOption = None,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Use the newest versions that fit.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write nothing; exit 1 if a lock is out of date.")
+    ] = False,
+) -> None:
+    """Resolve the package locks of our own images."""
+    with _plain_errors():
+        folders = images_lock.images_with_locks()
+        images_actions.check_names(list(only or []), sorted(folders))
+        wanted = {folders[name] for name in only} if only else None
+        changed = images_lock.refresh(check=dry_run, upgrade=upgrade, only=wanted)
+    for name in changed:
+        _print_line(f"workloads/images/{name}/requirements.lock")
+    if dry_run and changed:
+        _print_line(f"{len(changed)} locks are out of date: run gke-inference images lock")
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+    if not changed:
+        _print_line(f"up to date: {', '.join(sorted(only or folders))}")
+
+
+@contextmanager
+def _plain_errors() -> Generator[None]:
+    """Turn the errors of the parts into the error of the command."""
+    try:
+        yield
+    except (
+        CloudError,
+        RegistryError,
+        images_actions.ImagesError,
+        images_lock.LockError,
+    ) as error:
+        raise CommandError(str(error)) from None
+
+
+def _print_line(line: str) -> None:
+    console.print(line, markup=False, soft_wrap=True)
+
+
+def _commit(revision: str | None) -> str:
+    """Return the commit of our images."""
+    if revision == "":
+        raise CommandError("--revision: must be a commit, got ''")
+    if revision is not None:
+        return revision
+    argv = ["git", "-C", str(REPOSITORY), "rev-parse", "HEAD"]
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise CommandError("--revision: is required outside a git checkout")
+    return answer.stdout.strip()
+
+
+def _pin_lock(only: list[str], *, dry_run: bool) -> None:
+    digests = images_actions.pin_lock(Registry(), only, _print_line)
+    if digests and not dry_run:
+        images_files.write_lock(digests)
+    asked = [entry for entry in images_actions.unpinned() if entry.partition(".")[2] in only]
+    missing = len(asked if only else images_actions.unpinned()) - len(digests)
+    if missing > 0:
+        raise CommandError(f"{missing} digests could not be read; see above")
+
+
+def _write_digests(stack: str, digests: dict[str, str], *, dry_run: bool) -> None:
+    if digests and not dry_run:
+        file = images_files.write_stack(stack, digests)
+        _print_line(f"wrote {len(digests)} digests to {file.relative_to(REPOSITORY)}")
+
+
+def _cloud(project: str) -> Cloud:
+    # Google's clients take a second to load, and most commands need none.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    return google_clients.connect(project)

@@ -1,0 +1,1 @@
+"""Commands that run the platform: up, status, ask, logs, down and what they need."""

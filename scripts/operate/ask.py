@@ -1,0 +1,94 @@
+"""`gke-inference ask`: asks a model through the gateway; the answer is text or images."""
+
+import re
+import socket
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import StackOption, stack_of
+from scripts.terminal.output_files import check_folder
+from twin.host.paths import TwinPaths
+
+_CONNECT_SECONDS = 5
+_MAX_TOKENS = 256
+_SIZE = re.compile("auto|[1-9][0-9]*x[1-9][0-9]*")
+
+
+def ask(
+    prompt: Annotated[str, typer.Argument(help="Prompt for the model.")],
+    model: Annotated[
+        str, typer.Option(help="Model or adapter. Default: the first model of the stack.")
+    ] = "",
+    image: Annotated[
+        bool, typer.Option("--image", help="Generate images instead of text.")
+    ] = False,
+    stack: StackOption = "local",
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, help="Number of images to generate.")
+    ] = 1,
+    size: Annotated[
+        str, typer.Option(help="Image size, such as 1024x1024; auto: the model's own.")
+    ] = "auto",
+    seed: Annotated[int | None, typer.Option(help="Seed of the first image.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the image files.")] = Path(),
+    timeout: Annotated[
+        float,
+        typer.Option(min=1, max=86_400, help="Maximum wait for the next data, in seconds."),
+    ] = DEFAULT_TIMEOUT_SECONDS,
+) -> None:
+    """Ask a model of a stack through the gateway. Images are saved as PNG files."""
+    if image:
+        check_folder("--out", out)
+        if not _SIZE.fullmatch(size):
+            raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
+    endpoint = endpoint_of(stack, TwinPaths.default().root.parent)
+    task = "image" if image else "generate"
+    model = model or _first_model(stack, task)
+    if not image:
+        answer = stream_chat(endpoint, model, prompt, max_tokens=_MAX_TOKENS, timeout=timeout)
+        console.print(answer.text.strip(), markup=False)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    for generated in generate_images(
+        endpoint, model, prompt, count=count, size=size, seed=seed, timeout=timeout
+    ):
+        path = out / f"{model}-{generated.seed}.png"
+        path.write_bytes(generated.file)
+        console.print(str(path), markup=False, soft_wrap=True)
+
+
+def endpoint_of(stack: str, folder: Path) -> str:
+    """Return the URL of a stack's gateway that accepts connections.
+
+    Args:
+        stack: Name of the stack.
+        folder: Folder in which `up` writes a folder per stack.
+
+    Raises:
+        CommandError: The stack is not up: `up` wrote no URL, or nothing listens there.
+    """
+    file = folder / stack / "endpoint"
+    if file.exists():
+        endpoint = file.read_text().strip()
+        url = urlsplit(endpoint)
+        try:
+            socket.create_connection((url.hostname, url.port or 80), _CONNECT_SECONDS).close()
+        except OSError:
+            pass
+        else:
+            return endpoint
+    raise CommandError(
+        f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
+    )
+
+
+def _first_model(stack: str, task: str) -> str:
+    for name, model in stack_of(stack).models.items():
+        if model.task.value == task:
+            return name
+    raise CommandError(f"--model: is required: stack {stack!r} has no model with task {task!r}")

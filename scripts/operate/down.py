@@ -1,0 +1,83 @@
+"""`gke-inference down`: destroys what is on the twin, proves that nothing is left, stops it."""
+
+import shutil
+from typing import Annotated
+
+import typer
+
+from policies.framework.reading import CLUSTER
+from scripts.shared.engine import Engine, OfficialOption, official_to_deploy, stack_names
+from scripts.shared.leftovers import leftovers
+from scripts.shared.recover import recover
+from scripts.terminal.console import CommandError, console
+from twin import daemon
+from twin.cluster import lifecycle as clusters
+from twin.cluster.base.context import ClusterSpec
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.pulumi.official import OfficialPlugins
+from twin.world import store
+
+
+def down(
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Remove the twin without destroying its stacks first."),
+    ] = False,
+    official: OfficialOption = False,
+) -> None:
+    """Destroy every stack on the twin, then stop the twin and remove its files."""
+    if force and official:
+        raise CommandError("--official: must not be given with --force, which destroys no stack")
+    plugins = official_to_deploy(official)
+    paths = TwinPaths.default()
+    if not paths.root.exists():
+        console.print("There is no twin: nothing to do.")
+        return
+    if not force:
+        _destroy_stacks(paths, plugins)
+        _remove_unknown_clusters(paths)
+        left = leftovers(paths)
+        if left:
+            raise CommandError(f"the stacks are destroyed, but the twin has {'; '.join(left)}")
+        console.print("Nothing is left in the cloud.")
+    daemon.shut_down(paths)
+    still = processes.running(paths)
+    if still:
+        names = ", ".join(f"{name} ({pid})" for name, pid in still.items())
+        raise CommandError(f"processes of the twin are still running: {names}")
+    shutil.rmtree(paths.root)
+    console.print("The twin is removed.")
+
+
+def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
+    if not (paths.root / "pulumi-state").exists():
+        return
+    engine = Engine(paths, official=official)
+    for stack in engine.stacks():
+        if not engine.deployment(stack).get("resources"):
+            continue
+        if stack not in stack_names():
+            raise CommandError(
+                f"{stack}: is on the twin, but stacks/Pulumi.{stack}.yaml does not exist; restore "
+                "the file, or run gke-inference down --force"
+            )
+        engine.ensure_stack(stack)
+        daemon.repair(paths)
+        recover(engine, stack)
+        if engine.run("destroy", "--yes", "--skip-preview", "-s", stack).returncode:
+            raise CommandError(f"destroy of {stack} failed; see above. Run it again to continue")
+
+
+def _remove_unknown_clusters(paths: TwinPaths) -> None:
+    """Remove clusters without a record in the cloud, which a failed creation left."""
+    known = {
+        paths.cluster(row.outputs["location"], row.name)
+        for row in store.list_resources(paths)
+        if row.type == CLUSTER
+    }
+    for folder in clusters.folders(paths):
+        if folder not in known:
+            spec = ClusterSpec.load(folder)
+            clusters.delete(spec.location, spec.name, paths)
+            console.print(f"Removed a cluster that a failed creation left: {spec.name}.")

@@ -1,0 +1,143 @@
+"""`gke-inference up`: the whole platform on the twin, up to an answer through its gateway."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scripts.operate.first_answer import check_installed, first_answer
+from scripts.operate.real_replica import keep_real
+from scripts.operate.scenario import load_scenario, play
+from scripts.shared.dashboard_files import publish
+from scripts.shared.data_loss import guard
+from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
+from scripts.shared.model_client import models, preload
+from scripts.shared.placements import settled
+from scripts.shared.quota_shortage import refuse_shortage
+from scripts.shared.recover import recover
+from scripts.shared.replica_status import find_replicas, print_prometheus, print_replicas
+from scripts.shared.stack_tools import purposes_of
+from scripts.shared.tool_setup import ensure_tools
+from scripts.terminal.console import CommandError, console, step
+from scripts.terminal.options import StackOption, check_one, check_positive, plan_of, stack_of
+from twin import daemon
+from twin.cluster.agent.launching.real_engine import ask_for
+from twin.host.paths import TwinPaths
+from twin.toolchain import needed_by, prepare_beside
+from twin.world.rules import DEFAULT_SPEED, Rules
+
+_ANSWER_SECONDS = 120
+_SETTLE_SECONDS = 30
+_REAL_SECONDS = 600  # the real vLLM starts in half a minute, on a busy machine in minutes
+
+
+def _output_folder(paths: TwinPaths, stack: str) -> Path:
+    folder = paths.root.parent / stack
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
+    """Record which model has a real replica, in place of any earlier one.
+
+    Raises:
+        twin.toolchain.ToolError: What it needs is not installed.
+    """
+    if model:
+        check_installed(stack, model)
+    paths.root.mkdir(parents=True, exist_ok=True)
+    ask_for(paths, model or None)
+
+
+def _check(stack: str, speed: float, real_engine: str) -> None:
+    """Refuse invalid options before anything starts."""
+    check_file(stack)
+    check_positive("--speed", speed)
+    if real_engine:
+        check_one("--real-engine", real_engine, stack_of(stack).models)
+
+
+def _prepared(engine: Engine, stack: str) -> Engine:
+    """Return the engine with the stack in its backend and nothing left of a run that was killed."""
+    engine.ensure_stack(stack)
+    restarted = daemon.repair(engine.paths)
+    if restarted:
+        console.print(f"Restarted: {', '.join(restarted)}.")
+    recover(engine, stack)
+    return engine
+
+
+def up(
+    stack: StackOption = "local",
+    scenario: Annotated[
+        str,
+        typer.Option(
+            help="Scenario to play after the deployment: a name in twin/scenarios, or a file."
+        ),
+    ] = "",
+    speed: Annotated[
+        float, typer.Option(help="Speed of the twin's clock, as a multiple of real time.")
+    ] = DEFAULT_SPEED,
+    real_engine: Annotated[
+        str, typer.Option(help="Run one replica of this model with the real engine.")
+    ] = "",
+    over_quota: Annotated[
+        bool,
+        typer.Option("--over-quota", help="Deploy even if a quota of the twin is insufficient."),
+    ] = False,
+    official: OfficialOption = False,
+) -> None:
+    """Deploy a stack on the twin and ask a model through the gateway.
+
+    Run it again to repair or update the deployment. Exits 1, with nothing changed, if a quota is
+    insufficient or the update would lose a protected resource.
+    """
+    begun = time.monotonic()
+    paths = TwinPaths.default()
+    _check(stack, speed, real_engine)
+    plugins = official_to_deploy(official)
+    if not over_quota:
+        refuse_shortage(stack, scenario)
+    _choose_real_engine(paths, stack, real_engine)
+    planned = load_scenario(scenario, paths) if scenario else None
+    ensure_tools(*purposes_of(plan_of(stack)))
+    prepare_beside(needed_by("monitoring"))
+    engine = _prepared(Engine(paths, speed, plugins), stack)
+    if planned is not None:
+        planned.prepare()
+    factor = Rules.of(paths).speed
+    console.print(f"The twin's clock runs {factor:g} times faster than real time.")
+    guard(engine, stack)
+    preload()
+    if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
+        raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
+    outputs = engine.outputs(stack)
+    endpoint: str = outputs["endpoint"]
+    folder = _output_folder(paths, stack)
+    with step("Waiting for an answer through the gateway"):
+        limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
+        first = first_answer(outputs, endpoint, folder, limit)
+    with step("Waiting until every replica is ready or has no rung left"):
+        settled(paths, limit if real_engine else _SETTLE_SECONDS)
+    if real_engine:
+        with step("Waiting for the real engine"):
+            pod = keep_real(paths, real_engine, _REAL_SECONDS)
+        console.print(f"{pod} is the real engine.")
+    (folder / "endpoint").write_text(endpoint + "\n")
+    console.print("\n" + "\n".join(first.lines) + "\n")
+    _print_addresses(paths, stack, outputs)
+    console.print(f"Took     {time.monotonic() - begun:.1f} s")
+    if planned is not None:
+        play(planned, paths, endpoint, first.model, folder)
+
+
+def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
+    """Print what runs where, and the addresses of gateway, dashboards and metrics."""
+    endpoint: str = outputs["endpoint"]
+    print_replicas(find_replicas(paths))
+    console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
+    for url in publish(plan_of(stack), paths).values():
+        console.print(f"Watch    {url}", soft_wrap=True)
+    console.print(f"Models   {', '.join(models(endpoint))}")
+    print_prometheus(paths)

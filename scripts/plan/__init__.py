@@ -1,0 +1,1 @@
+"""Commands that estimate hardware, cost, quota and start times."""

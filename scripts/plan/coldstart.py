@@ -1,0 +1,97 @@
+"""`gke-inference coldstart`: the start time of each model on each rung, by stage."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from infra.cost.costing import Start, starts
+from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_replicas
+from scripts.terminal.console import console
+from scripts.terminal.options import JsonOption, StackOption, check_positive, plan_of
+from scripts.terminal.tables import Listing, figure, print_table
+
+
+def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
+    names = list(dict.fromkeys(stage.name for one in found for stage in one.start.stages))
+    table = Listing(
+        "MODEL", "REGION", "RUNG", *(figure(name.upper(), spare=3) for name in names),
+        figure("TOTAL"), figure("RANGE", spare=2), figure("FIRST EVER", spare=2),
+        figure("LEAD", spare=1), figure("SPARE", spare=1), figure("ASK AT", spare=1),
+    )  # fmt: skip
+    for one in found:
+        seconds = {stage.name: f"{stage.seconds:.0f}" for stage in one.start.stages}
+        late = " late" if one.is_late else ""
+        table.add_row(
+            one.model,
+            one.region,
+            one.rung,
+            *(seconds.get(name, "") for name in names),
+            f"{one.start.seconds:.0f} s{late}",
+            f"{one.start.low:.0f}-{one.start.high:.0f}",
+            f"{one.first.seconds:.0f}",
+            f"{one.start.lead_seconds:.0f}",
+            str(spare_replicas(minimum[one.model], one.start, doubling)),
+            f"{asks_at(one.start, doubling):.0%}",
+        )
+    return table
+
+
+def _print_checked(*, as_json: bool) -> None:
+    """Print published start times beside the estimates."""
+    if as_json:
+        print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
+        return
+    for each in checked():
+        console.print(
+            f"{each.what:<62} published {each.published:>5.0f} s  estimated "
+            f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
+            f"{each.reckoned.high:.0f})  {each.error:+.0%}"
+        )
+
+
+def coldstart(
+    stack: StackOption = "local",
+    doubling: Annotated[
+        float, typer.Option(min=1, help="Shortest time in which traffic doubles, in seconds.")
+    ] = DOUBLING_SECONDS,
+    is_checked: Annotated[
+        bool, typer.Option("--checked", help="Compare the estimates with published start times.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the start times of models, and the lead time and spare replicas they require."""
+    check_positive("--doubling", doubling)
+    if is_checked:
+        _print_checked(as_json=as_json)
+        return
+    plan = plan_of(stack)
+    found = starts(plan)
+    minimum = {name: every[0].minimum for name, every in plan.models.items()}
+    if as_json:
+        facts = [
+            {
+                **asdict(one),
+                "seconds": one.start.seconds,
+                "first_seconds": one.first.seconds,
+                "lead_seconds": one.start.lead_seconds,
+                "asks_at": asks_at(one.start, doubling),
+                "spare_replicas": spare_replicas(minimum[one.model], one.start, doubling),
+                "is_late": one.is_late,
+            }
+            for one in found
+        ]
+        print(json.dumps(facts, indent=1))
+        return
+    print_table(_table(found, minimum, doubling))
+    console.print(
+        f"LEAD: seconds by which the autoscaler must act ahead. SPARE: replicas beyond the minimum "
+        f"for traffic that doubles in {doubling:.0f} s. ASK AT: load at which to scale without any."
+    )
+    for one in found:
+        if one.is_late:
+            console.print(
+                f"warning: {one.model} on {one.rung} in {one.region} starts in "
+                f"{one.start.seconds:.0f} s; slo.cold_start_s is {one.limit:.0f}"
+            )

@@ -1,0 +1,53 @@
+"""The options with which `gke-inference plan` narrows the hardware."""
+
+from dataclasses import dataclass
+
+from gke_inference.catalogue.accelerators import accelerator_names
+from planner.choice.plan import FOR_SERVING
+from scripts.terminal.options import check_words, regions
+
+PLAN_OPTIONS = {
+    "given": "--input",
+    "input and output": "--input and --output",
+    "made": "--output",
+    "ttft_p95_ms": "--ttft-p95",
+    "tpot_p95_ms": "--tpot-p95",
+    "model": "MODEL",
+}
+"""Options by the planner's fields, where they differ."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Hardware to consider; an empty filter leaves all of it."""
+
+    regions: tuple[str, ...]
+    provisioning: tuple[str, ...]
+    accelerators: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        region: list[str] | None,
+        provisioning: list[str] | None,
+        accelerator: list[str] | None,
+    ) -> "Filters":
+        """Return the filters that options give.
+
+        Raises:
+            CommandError: A value is not known.
+        """
+        return cls(
+            check_words("--region", region, regions()),
+            check_words("--provisioning", provisioning, FOR_SERVING),
+            check_words("--accelerator", accelerator, accelerator_names()),
+        )
+
+
+def no_hardware(regions: tuple[str, ...], provisioning: tuple[str, ...]) -> str:
+    """Return the error where the filters leave no hardware for a model."""
+    return (
+        "--region, --provisioning, --accelerator: must leave an accelerator that fits the model,"
+        f" got none in {', '.join(regions) or 'any region'} with"
+        f" {', '.join(provisioning) or 'any provisioning'}"
+    )

@@ -1,0 +1,230 @@
+"""`gke-inference plan`: which hardware to run a model on, before you pay for it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import Architecture, find, known, of_config
+from infra.reading.load import stack_names
+from infra.stack.problems import suggest
+from planner.choice.chart import draw
+from planner.choice.explain import explain as explained
+from planner.choice.plan import Choice, Plan, Question, best_forms
+from planner.choice.plan import plan as ranked
+from scripts.plan.errors import print_errors
+from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
+from scripts.plan.images import print_image_plan, refuse_for_images
+from scripts.plan.show import plan_as_json, print_plan
+from scripts.plan.write import write_choice
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import (
+    JsonOption,
+    check_one,
+    check_positive,
+    option_of,
+    stack_of,
+)
+from scripts.terminal.output_files import check_output, write_output
+
+_ROWS = 12
+
+
+def _architecture(name: str, parameters: float | None) -> Architecture:
+    """Return a model by name, or by the path of its config.json.
+
+    Raises:
+        CommandError: The model is not known.
+    """
+    path = Path(name)
+    if path.suffix == ".json" or path.is_dir():
+        try:
+            return of_config(path / "config.json" if path.is_dir() else path, parameters)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+    if parameters is not None:
+        raise CommandError(
+            "--parameters: must be omitted unless MODEL is the path of a config.json"
+        )
+    found = find(name)
+    if found is None:
+        names = ", ".join(sorted(model.name for model in known()))
+        raise CommandError(
+            f"MODEL: must be the path of a config.json or one of {names}, got {name!r}"
+            f"{suggest(name, [model.name for model in known()])}"
+        )
+    return found
+
+
+def _regions(asked: tuple[str, ...], stack: str | None) -> tuple[str, ...]:
+    """Return the regions to plan for: those given, or those of the stack to write."""
+    if asked or stack is None:
+        return asked
+    return tuple(stack_of(stack, "--write").regions)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What to do with the plan."""
+
+    rows: int
+    every: bool
+    as_json: bool
+    explain: bool
+    pick: int
+    chart: Path | None
+    write: str | None
+    name: str | None
+
+
+def plan(
+    model: Annotated[str, typer.Argument(help="Name of a model, or path of its config.json.")] = "",
+    rate: Annotated[float, typer.Option(help="Peak requests per second.")] = 1.0,
+    given: Annotated[int, typer.Option("--input", help="Tokens per prompt.")] = 1000,
+    made: Annotated[int, typer.Option("--output", help="Tokens per answer.")] = 200,
+    prefix_share: Annotated[
+        float, typer.Option(help="Share of each prompt that is a common prefix.")
+    ] = 0.0,
+    ttft_p95: Annotated[
+        float, typer.Option(help="95th-percentile time to first token, in milliseconds.")
+    ] = 1000.0,
+    tpot_p95: Annotated[
+        float, typer.Option(help="95th-percentile time per output token, in milliseconds.")
+    ] = 50.0,
+    context: Annotated[
+        int, typer.Option(help="Longest sequence, in tokens; 0: 1.5 times prompt and answer.")
+    ] = 0,
+    utilisation: Annotated[float, typer.Option(help="Maximum utilization of a replica.")] = 0.7,
+    parameters: Annotated[
+        float | None, typer.Option(help="Billions of parameters; only with a config.json.")
+    ] = None,
+    region: Annotated[
+        list[str] | None, typer.Option(help="Only this region; repeat for more.")
+    ] = None,
+    accelerator: Annotated[
+        list[str] | None, typer.Option(help="Only this accelerator; repeat for more.")
+    ] = None,
+    provisioning: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this provisioning, such as spot; repeat for more."),
+    ] = None,
+    bits: Annotated[
+        list[int] | None, typer.Option(help="Only weights of this many bits; repeat for more.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Number of choices to show.")] = _ROWS,
+    every: Annotated[
+        bool, typer.Option("--every", help="Show every region and provisioning.")
+    ] = False,
+    as_json: JsonOption = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the arithmetic of the picked choice.")
+    ] = False,
+    pick: Annotated[int, typer.Option(min=1, help="Number of the choice to explain or write.")] = 1,
+    chart: Annotated[
+        Path | None, typer.Option(help="Plot cost against latency to this SVG file.")
+    ] = None,
+    write: Annotated[
+        str | None, typer.Option(help="Write the picked choice to this stack.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model in the stack; only with --write.")
+    ] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Show the errors of the estimates instead.")
+    ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="Show the errors on the measurements in this CSV file.")
+    ] = None,
+) -> None:
+    """Rank the hardware for a model by price and latency, each with its uncertainty."""
+    if errors or against is not None:
+        print_errors(against)
+        return
+    if not model:
+        raise CommandError("MODEL: is required (a name, or the path of a config.json)")
+    if as_json and (explain or chart is not None):
+        raise CommandError("--json: must be omitted with --explain and --chart")
+    if parameters is not None:
+        check_positive("--parameters", parameters)
+    if name is not None and write is None:
+        raise CommandError(
+            "--name: must be omitted without --write: it is the model's name in the stack"
+        )
+    if write is not None:
+        check_one("--write", write, stack_names())
+    check_output("--chart", chart)
+    filters = Filters.of(region, provisioning, accelerator)
+    found = _architecture(model, parameters)
+    if found.kind == "diffusion":
+        refuse_for_images(found, {"--chart": chart, "--explain": explain, "--write": write})
+        print_image_plan(found, rate, filters, rows, as_json=as_json)
+        return
+    asked = {
+        "rate": rate, "given": given, "made": made, "ttft_p95_ms": ttft_p95,
+        "tpot_p95_ms": tpot_p95, "prefix_share": prefix_share, "utilisation": utilisation,
+        "context": context, "bits": tuple(bits or ()),
+    }  # fmt: skip
+    question = _question(found, asked, filters, write)
+    _show(question, _Shown(rows, every, as_json, explain, pick, chart, write, name))
+
+
+def _question(
+    model: Architecture,
+    asked: dict[str, Any],
+    filters: Filters,
+    stack: str | None,
+) -> Question:
+    if 0 < model.context < asked["context"]:
+        limit = f"at most {model.context}, the limit of {model.name}"
+        raise CommandError(f"--context: must be {limit}, got {asked['context']}")
+    try:
+        return Question(
+            model=model,
+            regions=_regions(filters.regions, stack),
+            provisioning=filters.provisioning,
+            accelerators=filters.accelerators,
+            **asked,
+        )
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
+
+
+def _show(question: Question, how: _Shown) -> None:
+    """Print the plan, then explain, plot or write it as asked."""
+    try:
+        answer = ranked(question)
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
+    shown = list(answer.choices) if how.every else best_forms(answer.choices)
+    _check_shown(question, shown, how.pick)
+    if how.as_json:
+        print(plan_as_json(answer, shown[: how.rows]))
+    else:
+        print_plan(answer, shown[: how.rows])
+    one = shown[how.pick - 1]
+    if how.explain:
+        console.print(f"\n[bold]{how.pick}[/bold]")
+        for line in explained(question, one):
+            console.print(f"  {line}", markup=False)
+    if how.chart is not None:
+        write_output("--chart", how.chart, lambda file: _draw(answer, file))
+    if how.write is not None:
+        write_choice(how.write, how.name, question, one, answer.choices)
+
+
+def _draw(answer: Plan, file: Path) -> None:
+    try:
+        console.print(
+            f"wrote {file} with {draw(answer, file)} choices", markup=False, soft_wrap=True
+        )
+    except InputError as error:
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
+
+
+def _check_shown(question: Question, shown: list[Choice], pick: int) -> None:
+    if not shown:
+        raise CommandError(no_hardware(question.regions, question.provisioning))
+    if pick > len(shown):
+        raise CommandError(f"--pick: must be 1 to {len(shown)}, got {pick}")

@@ -1,0 +1,218 @@
+"""`gke-inference replay`: simulates replicas on a trace, without a cluster."""
+
+import contextlib
+import errno
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gke_inference.catalogue.accelerators import accelerator_names
+from infra.stack.problems import suggest, unread
+from planner.fit.chips import ACCELERATORS, WORDS
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import JsonOption, check_one, check_positive
+from scripts.terminal.tables import Listing, figure, print_table
+from simulator.engine.replay import (
+    Cluster,
+    TraceRequest,
+    least_request,
+    prefix_affine,
+    round_robin,
+    uniform,
+)
+from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
+from simulator.laboratory.planning import picked, read_trace, report_of, requests_of
+from simulator.laboratory.policies import Facts, shipped
+from simulator.laboratory.workloads import MODEL, StageSpec, workloads
+from simulator.traffic import Slo
+from twin.engines.vllm_flags import parse
+
+Row = dict[str, Any]
+_ROUTES = {
+    "least-request": least_request,
+    "prefix-affine": prefix_affine,
+    "random": uniform,
+    "round-robin": round_robin,
+}
+_PICKER = "picker"
+_SECONDS = 30.0
+
+
+def replay(
+    trace: Annotated[
+        str, typer.Argument(help="Workload of the routing laboratory, or a file of JSON lines.")
+    ],
+    model: Annotated[str, typer.Option(help="Model ID, as the engine gets it.")],
+    accelerator: Annotated[str, typer.Option(help="Accelerator, such as nvidia-l4.")],
+    chips: Annotated[int, typer.Option(min=1, help="Chips per replica.")] = 1,
+    replicas: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Number of replicas; repeat to compare several. Default: 1."),
+    ] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(help="Requests per second of a workload; repeat to compare several."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Duration of a workload, in seconds.")
+    ] = _SECONDS,
+    seed: Annotated[int, typer.Option(help="Seed of the workload and of ties in routing.")] = 1,
+    routing: Annotated[
+        str,
+        typer.Option(
+            help="Routing policy: picker, least-request, prefix-affine, random, round-robin."
+        ),
+    ] = _PICKER,
+    flag: Annotated[
+        list[str] | None,
+        typer.Option(help="Engine flag, such as --flag=--max-model-len=8192; repeat for more."),
+    ] = None,
+    ttft_ms: Annotated[
+        float, typer.Option(help="SLO for the time to first token, in milliseconds.")
+    ] = 2000.0,
+    tpot_ms: Annotated[
+        float, typer.Option(help="SLO for the time per output token, in milliseconds.")
+    ] = 100.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate replicas on a trace, faster than real time, to find out how many you need."""
+    check_one("--routing", routing, sorted([*_ROUTES, _PICKER]))
+    check_one("--accelerator", accelerator, accelerator_names())
+    if chips & (chips - 1):
+        raise CommandError(f"--chips: must be a power of 2, got {chips}")
+    if not model:
+        raise CommandError("--model: must be a model ID, got ''")
+    for each in rate or ():
+        check_positive("--rate", each)
+    check_positive("--ttft-ms", ttft_ms)
+    check_positive("--tpot-ms", tpot_ms)
+    asked = _requests(trace, rate, seconds, seed)
+    flags = [*(flag or [])]
+    if trace in workloads():
+        flags += _adapter_flags(trace, flags)
+    deployment = _deployment(model, accelerator, chips, flags)
+    slo = Slo(ttft_ms, tpot_ms)
+    rows: list[Row] = []
+    for offered, requests in asked:
+        for count in replicas or [1]:
+            cluster = _cluster([deployment] * count, routing, seed)
+            row = _row(cluster, requests, slo)
+            rows.append({"replicas": count, "rate_qps": offered, "routing": routing, **row})
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    _print(rows, f"{trace}: {model} on {chips} x {accelerator} a replica")
+
+
+def _requests(
+    trace: str, rates: list[float] | None, seconds: float, seed: int
+) -> list[tuple[float, list[TraceRequest]]]:
+    """Return pairs of a rate and its requests.
+
+    Raises:
+        CommandError: There is no such workload or file, or the file is not a trace.
+    """
+    workload = workloads().get(trace)
+    if workload is not None:
+        wanted = rates or [stage.rate for stage in workload.stages if not stage.is_warm_up]
+        try:
+            made = [workload.make(StageSpec(rate, seconds), seed) for rate in wanted]
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        return [(r, requests_of(one, MODEL)) for r, one in zip(wanted, made, strict=True)]
+    if rates:
+        raise CommandError(
+            "--rate: must be omitted for a file, which has the times of its requests"
+        )
+    try:
+        found = read_trace(Path(trace).read_text())
+    except OSError as error:
+        if "/" in trace or (trace and error.errno != errno.ENOENT):
+            raise CommandError(
+                f"TRACE: must be a readable file, got {trace!r}: {unread(error)}"
+            ) from None
+        names = ", ".join(workloads())
+        hint = suggest(trace, workloads())
+        raise CommandError(
+            f"TRACE: must be a file or one of {names}, got {trace!r}{hint}"
+        ) from None
+    except ValueError as error:
+        raise CommandError(f"{trace}: {error}") from error
+    length = max(request.arrival for request in found)
+    return [(round(len(found) / length, 2) if length else float(len(found)), found)]
+
+
+def _adapter_flags(trace: str, given: list[str]) -> list[str]:
+    """Return the adapter flags of the workload's own engines, unless the user gives them."""
+    if not workloads()[trace].facts.has_adapters or "--enable-lora" in given:
+        return []
+    flags = workloads()[trace].replicas[0].flags
+    return [*flags[flags.index("--enable-lora") :]]
+
+
+def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> Deployment:
+    labels = {word: label for label, word in WORDS.items()}
+    label = labels.get(accelerator, accelerator)
+    if label not in ACCELERATORS:
+        check_one("--accelerator", accelerator, sorted(labels))
+    environment = {PREFIX + "ACCELERATOR": label, PREFIX + "CHIPS": str(chips)}
+    spread = [] if any("tensor-parallel" in one for one in flags) else [chips]
+    arguments = [model, *flags, *(f"--tensor-parallel-size={count}" for count in spread)]
+    output = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(output):
+            return deploy(parse(arguments), environment)
+    except SystemExit as error:  # the engine's own reader of flags, which prints its usage, too
+        lines = output.getvalue().splitlines()
+        last = [*lines, str(error.code)][-2 if lines else -1]
+        raise CommandError(f"--flag: {last.removeprefix('vllm serve: error: ')}") from None
+    except (EngineError, ValueError) as error:
+        reason = str(error).removeprefix("ValueError: ")
+        raise CommandError(f"--flag: the engine does not start: {reason}") from error
+
+
+def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
+    if routing == _PICKER:
+        has_adapters = deployments[0].flags.enable_lora
+        return picked(deployments, shipped(Facts(has_adapters=has_adapters)), seed)
+    if routing == "random":
+        return Cluster(deployments, uniform(seed))
+    return Cluster(deployments, _ROUTES[routing]())
+
+
+def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:
+    result = cluster.play(requests)
+    summary = report_of(result).summary(slo)
+    return {
+        "requests": summary.sent,
+        "answered": summary.answered,
+        "throughput_tok_s": summary.throughput_tok_s,
+        "ttft_ms": asdict(summary.ttft_ms),
+        "tpot_ms": asdict(summary.tpot_ms),
+        "goodput_share": summary.goodput_share,
+        "prefix_hit_rate": round(result.prefix_hit_ratio, 4),
+        "preemptions": sum(outcome.preemptions for outcome in result.outcomes),
+    }
+
+
+def _print(rows: list[Row], title: str) -> None:
+    table = Listing(
+        figure("REPLICAS"), figure("QPS"), figure("TOK/S"), figure("TTFT P50"), figure("P95"),
+        figure("P99 MS"), figure("TPOT P50"), figure("P99 MS"), figure("IN SLO"),
+        figure("HITS", spare=1), figure("PREEMPTED", spare=1), figure("UNANSWERED"), title=title,
+    )  # fmt: skip
+    for row in rows:
+        ttft, tpot = row["ttft_ms"], row["tpot_ms"]
+        table.add_row(
+            str(row["replicas"]), f"{row['rate_qps']:g}", f"{row['throughput_tok_s']:,.0f}",
+            f"{ttft['p50']:,.0f}", f"{ttft['p95']:,.0f}", f"{ttft['p99']:,.0f}",
+            f"{tpot['p50']:.0f}", f"{tpot['p99']:.0f}", f"{row['goodput_share']:.1%}",
+            f"{row['prefix_hit_rate']:.0%}", str(row["preemptions"]),
+            str(row["requests"] - row["answered"]),
+        )  # fmt: skip
+    print_table(table)
+    console.print("The engines are simulated; docs/engine-model.md has the accuracy.")

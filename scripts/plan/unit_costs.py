@@ -1,0 +1,82 @@
+"""What a million tokens or a thousand images cost, as `gke-inference cost` shows it."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from infra.cost.unit_costs import by_model
+from planner.amount import AmountRange
+from planner.choice.plan import Estimate
+from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost
+from scripts.terminal.console import console
+from scripts.terminal.tables import Column, Listing, figure, print_table
+
+
+def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
+    """Return a line's unit cost; where `usd` is null, `basis` gives the reason."""
+    price = one.usd_per_replica_hour
+    return {
+        "unit": one.speed.unit,
+        "usd": None if one.usd is None else one.usd.as_json(),
+        "is_lower_bound": price is None or price.at_least,
+        "rung": one.rung,
+        "per_second_of_a_replica": _plain(one.speed.per_second),
+        "keeps_promise": one.speed.keeps_promise,
+        "utilisation": one.utilisation,
+        "basis": one.speed.basis,
+    }
+
+
+def _plain(value: Estimate | None) -> dict[str, float] | None:
+    return None if value is None else asdict(value)
+
+
+def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
+    """Print the unit cost of each line and model, and the assumptions."""
+    table = Listing(
+        "MODEL", "REGION", Column("ROLE", spare=2), Column("RUNG", spare=1),
+        Column("UNIT", spare=2), figure("$ A UNIT"), figure("IN FOUR OF FIVE"),
+        figure("A SECOND", spare=1),
+    )  # fmt: skip
+    for one in costs:
+        if one.usd is None or one.speed.per_second is None:
+            continue
+        slow = "" if one.speed.keeps_promise else " (too slow)"
+        table.add_row(
+            one.model, one.region, one.role, one.rung + slow, one.speed.unit,
+            f"{one.usd.value:unit}", "-".join(_ends(one.usd)),
+            _rate(one.speed.per_second.value),
+        )  # fmt: skip
+    if table.row_count:
+        console.print()
+        print_table(table)
+        said = [
+            f"{name} {each.usd.low:$unit}-{_ends(each.usd)[1]}"
+            for name, each in by_model(costs).items()
+            if each.usd is not None
+        ]
+        console.print(f"unit cost by model, over its regions: {', '.join(said)}")
+        console.print(_assumed(costs, traffic))
+    missing = dict.fromkeys((one.model, one.speed.basis) for one in costs if one.usd is None)
+    for model, reason in missing:
+        console.print(f"[dim]no unit cost: {model}: {reason}[/dim]")
+
+
+def _ends(usd: AmountRange) -> tuple[str, str]:
+    """Return the ends of an interval, whose middle shows whether it is known from below."""
+    return usd.low.text("unit", ""), usd.high.text("unit", "")
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+
+
+def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
+    """Return the assumptions that are not in the stack."""
+    tokens = any(one.speed.unit != THOUSAND_PICTURES and one.usd is not None for one in costs)
+    lengths = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out, "
+    return (
+        f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of the "
+        "throughput that the planner estimates within the SLO; the interval is the planner's "
+        "(--json has the basis)"
+    )

@@ -1,0 +1,54 @@
+"""Google's APIs with the application default credentials; loading the clients takes a second."""
+
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import requests.exceptions
+
+from scripts.shared.google_cloud import Cloud, CloudError
+
+with warnings.catch_warnings():
+    # They announce, years ahead, the Pythons they will drop, and extras that nothing here needs.
+    warnings.simplefilter("ignore")
+    import google.auth
+    import google.auth.exceptions
+    import google.auth.transport.requests
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+@contextmanager
+def plain_errors() -> Generator[None]:
+    """Turn what Google's clients raise into one line.
+
+    Raises:
+        CloudError: There are no credentials, or Google refuses them or cannot be reached.
+    """
+    try:
+        yield
+    except google.auth.exceptions.DefaultCredentialsError:
+        message = "no Google credentials: run 'gcloud auth application-default login'"
+        raise CloudError(message) from None
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise CloudError(f"the credentials do not work: {_one_line(error)}") from None
+    except requests.exceptions.RequestException as error:
+        raise CloudError(f"Google cannot be reached: {_one_line(error)}") from None
+
+
+def connect(project: str) -> Cloud:
+    """Return the REST APIs of a project with the application default credentials.
+
+    Raises:
+        CloudError: There are none.
+    """
+    auth: Any = google.auth
+    with plain_errors():
+        credentials, _ = auth.default(scopes=[_SCOPE])
+    session: Any = google.auth.transport.requests.AuthorizedSession(credentials)
+    return Cloud(project, session)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,201 @@
+"""Calls the models of a stack through its gateway, with the openai client."""
+
+import base64
+import importlib
+import json
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scripts.terminal.console import CommandError
+
+if TYPE_CHECKING:  # the library takes a second to load, and `up` starts without it
+    from openai import APIError, OpenAI
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+_LONGEST_REFUSAL = 300  # characters: some proxies answer with a page
+_POD_HEADER = "x-gke-inference-pod"
+_NO_KEY = "none"  # the gateway asks for no key; the user's own key stays with the user
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One streamed answer."""
+
+    text: str
+    served_by: str
+    """Pod that answered; empty where the gateway does not report it."""
+    first_token_seconds: float
+    total_seconds: float
+
+
+@dataclass(frozen=True)
+class GeneratedImage:
+    """One image of an answer."""
+
+    file: bytes
+    """PNG."""
+    seed: int
+    """As the model reports it, or else counted from the seed that was asked for."""
+
+
+def preload() -> None:
+    """Load the library in the background, while the command waits for another program."""
+    name = "openai.resources.chat.completions"
+    threading.Thread(target=importlib.import_module, args=(name,), daemon=True).start()
+
+
+def models(endpoint: str) -> list[str]:
+    """Return the ids that `/v1/models` lists.
+
+    Raises:
+        CommandError: The gateway does not answer, or refuses.
+    """
+    with _client(endpoint, f"{endpoint}/v1/models", DEFAULT_TIMEOUT_SECONDS) as client:
+        return [model.id for model in client.models.list().data]
+
+
+def stream_chat(
+    endpoint: str,
+    model: str,
+    prompt: str,
+    max_tokens: int = 24,
+    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+) -> Answer:
+    """Return the answer of a model to a prompt, read as a stream.
+
+    Args:
+        endpoint: URL of the gateway.
+        model: Model or adapter.
+        prompt: Message of the user.
+        max_tokens: Maximum length of the answer, in tokens.
+        timeout: Maximum wait for the next piece of the answer, in seconds.
+
+    Raises:
+        CommandError: The gateway or the model refuses, or no data arrives within the timeout.
+    """
+    pieces: list[str] = []
+    first = 0.0
+    with _client(endpoint, model, timeout) as client:
+        begun = time.monotonic()
+        response = client.chat.completions.with_raw_response.create(
+            model=model,
+            messages=[{"role": "user", "content": prompt}],
+            max_tokens=max_tokens,
+            stream=True,
+        )
+        for chunk in response.parse():
+            for choice in chunk.choices:
+                if choice.delta.content:
+                    first = first or time.monotonic() - begun
+                    pieces.append(choice.delta.content)
+        total = time.monotonic() - begun
+    if not pieces:
+        raise CommandError(f"{model}: the stream ended without a token")
+    return Answer("".join(pieces), response.headers.get(_POD_HEADER, ""), first, total)
+
+
+def wait_for_answer(endpoint: str, model: str, prompt: str, timeout: float) -> Answer:
+    """Ask until the model answers.
+
+    Raises:
+        CommandError: The model did not answer within `timeout` seconds; holds the last refusal.
+    """
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return stream_chat(endpoint, model, prompt)
+        except CommandError as error:
+            if time.monotonic() > until:
+                raise CommandError(f"no answer within {timeout:.0f} s: {error}") from error
+            time.sleep(0.2)
+
+
+def generate_images(
+    endpoint: str,
+    model: str,
+    prompt: str,
+    *,
+    count: int | None = None,
+    size: str | None = None,
+    seed: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+) -> list[GeneratedImage]:
+    """Return the images that a model generates for a prompt.
+
+    Args:
+        endpoint: URL of the gateway.
+        model: Model or adapter.
+        prompt: Description of the image.
+        count: Number of images; None: the model's default.
+        size: Size such as 1024x1024; None: the model's default.
+        seed: Seed of the first image; None: the model chooses.
+        timeout: Maximum wait for the images, which arrive together, in seconds.
+
+    Raises:
+        CommandError: The gateway or the model refuses, or no data arrives within the timeout.
+    """
+    given = {"n": count, "size": size, "seed": seed}
+    fields = {name: value for name, value in given.items() if value is not None}
+    with _client(endpoint, model, timeout) as client:
+        answer = client.images.generate(model=model, prompt=prompt, extra_body=fields)
+    return [
+        GeneratedImage(
+            base64.b64decode(image.b64_json or ""),
+            int((image.model_extra or {}).get("seed", (seed or 0) + number)),
+        )
+        for number, image in enumerate(answer.data or [])
+    ]
+
+
+@contextmanager
+def _client(endpoint: str, subject: str, timeout: float) -> "Generator[OpenAI]":
+    """Yield a client; its errors become one line about the subject.
+
+    Proxies of the environment are left out: they cannot reach a gateway on this machine.
+    """
+    import openai  # noqa: PLC0415 - as above
+
+    http = openai.DefaultHttpxClient(trust_env=False, verify=endpoint.startswith("https:"))
+    client = openai.OpenAI(
+        base_url=f"{endpoint}/v1",
+        api_key=_NO_KEY,
+        timeout=timeout,
+        max_retries=0,
+        http_client=http,
+    )
+    try:
+        with client:
+            yield client
+    except openai.APITimeoutError:
+        raise CommandError(f"{subject}: no data arrived for {timeout:g} s") from None
+    except openai.APIError as error:
+        raise CommandError(f"{subject}: {_reason(error)}") from None
+
+
+def _reason(error: "APIError") -> str:
+    response: Any = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code} {refusal(response.content)}"
+    if error.body is not None:  # an error in the middle of a stream
+        return refusal(json.dumps(error.body).encode())
+    return _one_line(str(error.__cause__ or error.message))
+
+
+def refusal(body: bytes) -> str:
+    """Return the message of a refusal in one line: the message of its error, or its text."""
+    text = body.decode(errors="replace")
+    try:
+        document: Any = json.loads(body)
+        error: Any = document.get("error", document)
+        text = str(error.get("message") or error.get("detail") or text)
+    except (AttributeError, ValueError):
+        pass  # not an object with an error
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_REFUSAL]

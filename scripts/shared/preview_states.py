@@ -1,0 +1,73 @@
+"""The states of resources in a preview, as the engine reports them."""
+
+import json
+import tempfile
+from typing import Any
+
+from policies.framework.reading import CLUSTER
+from scripts.shared.engine import Engine, check_stack
+from scripts.terminal.console import CommandError, one_line
+from twin.wire.rpc import UNKNOWN
+
+NOT_KNOWN = "(known after up)"
+_PROVIDER = "pulumi:providers:kubernetes"
+_CREATES = ("create", "read")
+
+
+def preview_states(engine: Engine, stack: str) -> list[dict[str, Any]]:
+    """Return the states that a first `up` of a stack would create, whatever is deployed now.
+
+    Raises:
+        CommandError: The preview failed; holds its errors.
+    """
+    check_stack(stack)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"PULUMI_BACKEND_URL": f"file://{folder}"}
+        made = engine.run(
+            "stack", "init", stack, "--no-select", capture=True, environment=environment
+        )
+        if made.returncode:
+            raise CommandError(one_line(made.stderr))
+        answer = engine.run("preview", "-s", stack, "--json", capture=True, environment=environment)
+    if answer.returncode:
+        why = preview_errors(answer.stdout) or answer.stderr or answer.stdout[-2000:]
+        raise CommandError(f"the preview of {stack} failed: {one_line(why)}")
+    steps: list[dict[str, Any]] = json.loads(answer.stdout)["steps"]
+    return [step["newState"] for step in steps if step["op"] in _CREATES]
+
+
+def preview_errors(output: str) -> str:
+    """Return the errors in the JSON output of a preview; empty where it has none."""
+    try:
+        found: list[dict[str, Any]] = json.loads(output).get("diagnostics", [])
+    except ValueError:
+        return ""
+    messages = [item["message"].strip() for item in found if item.get("severity") == "error"]
+    return "; ".join(dict.fromkeys(messages))
+
+
+def without_unknowns(value: Any) -> Any:
+    """Return a value with the engine's marker for unknowns made readable, at any depth."""
+    if isinstance(value, dict):
+        return {key: without_unknowns(item) for key, item in value.items()}  # pyright: ignore
+    if isinstance(value, list):
+        return [without_unknowns(item) for item in value]  # pyright: ignore
+    return value.replace(UNKNOWN, NOT_KNOWN) if isinstance(value, str) else value
+
+
+def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the cluster's name by the URN of the kubernetes provider that reaches it."""
+    by_urn = {state["urn"]: state for state in states}
+    names: dict[str, str] = {}
+    for state in states:
+        if state["type"] != _PROVIDER:
+            continue
+        by_property: dict[str, list[str]] = state.get("propertyDependencies", {})
+        dependencies = by_property.get("kubeconfig", [])
+        clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == CLUSTER]
+        if len(clusters) != 1:
+            raise CommandError(
+                f"{state['urn']}: its kubeconfig must come from one cluster, got {len(clusters)}"
+            )
+        names[state["urn"]] = by_urn[clusters[0]]["inputs"]["name"]
+    return names

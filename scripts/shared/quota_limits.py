@@ -1,0 +1,168 @@
+"""Limits of quotas: those of the twin's world, or of a real project.
+
+Cloud Quotas has every limit, also by family, and no usage; Compute Engine has usage, and the limits
+without a family. Both are read; without Cloud Quotas, limits by family are not known.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gke_inference.catalogue.quotas import quotas_service
+from infra.quota.check import Limit
+from infra.quota.needs import Need
+from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
+from scripts.shared.scenario_files import scenario_file
+from scripts.terminal.console import CommandError
+from twin.host.paths import TwinPaths
+from twin.world import scenario as scenarios
+from twin.world.capacity import Holding, World
+from twin.world.capacity_ledger import Ledger
+
+_PAGE: Final = "500"
+_UNLIMITED: Final = -1
+_NO_LIMIT: Final = Limit(None)
+_COUNTED_UNITS: Final = ("chips", "GPUs", "machines", "vCPUs")
+"""Of what the twin's ledger counts: machines, and nothing beside them."""
+
+
+class TwinLimits:
+    """Limits of a twin's world: those that `quota` in `capacity.yaml` names, and no others."""
+
+    def __init__(self, world: World, holdings: list[Holding]) -> None:
+        """Take the world, and the machines that are handed out."""
+        self._world, self._holdings = world, holdings
+        self.notes: list[str] = []
+
+    @classmethod
+    def of(cls, paths: TwinPaths, world: World | None = None) -> "TwinLimits":
+        """Return the limits of a twin, whether it runs or not.
+
+        Args:
+            paths: of the twin.
+            world: another world than the one in its file.
+        """
+        found = World.load(paths.capacity_file) if world is None else world
+        return cls(found, Ledger.everything(paths))
+
+    def __call__(self, need: Need) -> Limit:
+        """Return the limit of a need's quota."""
+        lines = [
+            line
+            for line in self._world.quota
+            if line.label == need.metric.label and line.region == need.region
+        ]
+        if not lines:
+            return _NO_LIMIT
+        line = min(lines, key=lambda each: each.most)
+        if need.metric.unit not in _COUNTED_UNITS:
+            return Limit(line.most)
+        held = [holding.claim for holding in self._holdings]
+        used = sum(
+            line.drawn(claim.accelerator, claim.region, claim.quota_kind, claim.chips)
+            for claim in held
+        )
+        return Limit(line.most, used)
+
+
+def twin_limits(scenario: str = "") -> TwinLimits:
+    """Return the limits of this checkout's twin, or those of a scenario.
+
+    Raises:
+        CommandError: The scenario does not exist, or a file of the twin's world is invalid.
+    """
+    try:
+        world = scenarios.load(scenario_file(scenario)).start if scenario else None
+        return TwinLimits.of(TwinPaths.default(), world)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+class CloudLimits:
+    """Limits of a Google Cloud project."""
+
+    def __init__(self, cloud: Cloud, regions: list[str]) -> None:
+        """Read the limits.
+
+        Raises:
+            CloudError: Google refused.
+        """
+        self.notes: list[str] = []
+        self._infos: dict[str, Json] = {}
+        try:
+            self._infos = {str(info.get("quotaId")): info for info in _infos(cloud)}
+        except ServiceDisabled as error:
+            self.notes.append(
+                f"{error}: limits by family of machines or chips are unknown; run gcloud services"
+                f" enable cloudquotas.googleapis.com --project={cloud.project}"
+            )
+        start = f"compute.googleapis.com/compute/v1/projects/{cloud.project}"
+        self._listed: dict[tuple[str, str | None], Limit] = dict(
+            _listed(None, cloud.get(start).get("quotas", []))
+        )
+        for region in regions:
+            try:
+                found = cloud.get(f"{start}/regions/{region}")
+            except NotFound:
+                raise CloudError(f"region {region}: is not available to the project") from None
+            self._listed.update(_listed(region, found.get("quotas", [])))
+
+    def __call__(self, need: Need) -> Limit | None:
+        """Return the limit of a need's quota, and what is in use of it."""
+        listed = None
+        if not need.metric.dimensions:  # those lists have no families
+            listed = self._listed.get((need.metric.name, need.region))
+        info = self._infos.get(need.metric.id)
+        value = None if info is None else limit_in(info, need.dimensions)
+        if value is None:
+            return listed
+        used = None if listed is None else listed.used
+        return Limit(None if value == _UNLIMITED else value, used)
+
+
+def _infos(cloud: Cloud) -> Iterator[Json]:
+    """Yield all quotas of Compute Engine, page after page."""
+    where = f"projects/{cloud.project}/locations/global/services/{quotas_service()}/quotaInfos"
+    token = ""
+    while True:
+        more = {"pageToken": token} if token else {}
+        page = cloud.get(f"cloudquotas.googleapis.com/v1/{where}", pageSize=_PAGE, **more)
+        yield from page.get("quotaInfos", [])
+        token = str(page.get("nextPageToken", ""))
+        if not token:
+            return
+
+
+def _listed(region: str | None, quotas: Any) -> Iterator[tuple[tuple[str, str | None], Limit]]:
+    for quota in quotas:
+        value = int(quota.get("limit", 0))
+        limit = Limit(None if value == _UNLIMITED else value, int(quota.get("usage", 0)))
+        yield (str(quota.get("metric")), region), limit
+
+
+def limit_in(info: Json, wanted: Mapping[str, str]) -> int | None:
+    """Return a quota's value for some dimensions, -1 for no limit, None where it has none.
+
+    The entry with most of the dimensions holds; among those with as many, one with the region
+    (docs.cloud.google.com/docs/quotas/configure-dimensions). A value of 0 is left out of the JSON.
+    """
+    best: tuple[int, bool] | None = None
+    found: int | None = None
+    entries: list[Json] = info.get("dimensionsInfos") or []
+    for entry in entries:
+        has: dict[str, str] = entry.get("dimensions") or {}
+        places: list[str] = entry.get("applicableLocations") or []
+        if not _covers(has, places, wanted):
+            continue
+        rank = (len(has), "region" in has)
+        if best is None or rank > best:
+            details: Json = entry.get("details") or {}
+            best, found = rank, int(details.get("value", 0))
+    return found
+
+
+def _covers(has: Mapping[str, str], places: list[str], wanted: Mapping[str, str]) -> bool:
+    """Return whether an entry is about a region and the other dimensions wanted."""
+    region = wanted.get("region")
+    if "region" not in has and places and region is not None and region not in places:
+        return False
+    return all(wanted.get(key, "").lower() == value.lower() for key, value in has.items())

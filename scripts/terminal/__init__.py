@@ -1,0 +1,1 @@
+"""What every command shares: output, options, tables, errors and exit codes."""

@@ -1,0 +1,138 @@
+"""Options that commands share, and checks of their values: option, rule, value in one line."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from gke_inference.catalogue.accelerators import accelerator_names, regions_of
+from gke_inference.catalogue.input_error import InputError
+from infra.plan import Plan, resolve
+from infra.reading.load import read, stack_names
+from infra.stack import Platform
+from infra.stack.fields import EmailAddress, RegionName
+from infra.stack.problems import StackError, one_of
+from scripts.terminal.console import CommandError
+
+STACK_HELP = "Stack to use: NAME of a file stacks/Pulumi.NAME.yaml."
+StackOption = Annotated[str, typer.Option(help=STACK_HELP)]
+StacksOption = Annotated[
+    list[str] | None, typer.Option(help="Only this stack; repeat for more. Default: all.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Write nothing; exit 1 if a file is out of date.")
+]
+
+_EMAIL: TypeAdapter[str] = TypeAdapter(EmailAddress)
+_REGION: TypeAdapter[str] = TypeAdapter(RegionName)
+
+
+def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of an option; none where it was left out.
+
+    Args:
+        option: Option as it is written, such as `--region`.
+        given: Values of the option.
+        known: Values that the option accepts.
+
+    Raises:
+        CommandError: A value is not known; the message suggests the nearest.
+    """
+    words = list(known)
+    for word in given or ():
+        if word not in words:
+            raise CommandError(str(one_of(option, word, words)))
+    return tuple(given or ())
+
+
+def check_one(option: str, given: str, known: Iterable[str]) -> str:
+    """Return the one value of an option.
+
+    Raises:
+        CommandError: The value is not known; the message suggests the nearest.
+    """
+    return check_words(option, [given], known)[0]
+
+
+def stack_of(name: str, option: str = "--stack") -> Platform:
+    """Return a stack, read from its file.
+
+    Args:
+        name: Name of the stack.
+        option: Option that gave the name.
+
+    Raises:
+        CommandError: The stack does not exist or is invalid; the message has a line per problem.
+    """
+    check_one(option, name, stack_names())
+    try:
+        return read(name)
+    except StackError as error:
+        raise CommandError(str(error)) from None
+
+
+def plan_of(name: str) -> Plan:
+    """Return a stack, read from its file and resolved.
+
+    Raises:
+        CommandError: there is no such stack, or it cannot be used: a line for each problem.
+    """
+    return resolve(stack_of(name))
+
+
+def check_positive(option: str, value: float) -> float:
+    """Return the number of an option.
+
+    Raises:
+        CommandError: The number is not above 0, or not finite.
+    """
+    if not 0 < value < math.inf:
+        raise CommandError(f"{option}: must be a number above 0, got {value:g}")
+    return value
+
+
+def check_region(option: str, given: str) -> str:
+    """Return a region, which need not have accelerators: a bucket can be anywhere.
+
+    Raises:
+        CommandError: The value does not have the form of a region.
+    """
+    try:
+        return _REGION.validate_python(given)
+    except ValidationError:
+        raise CommandError(f"{option}: must be a region such as us-east5, got {given!r}") from None
+
+
+def check_email(option: str, given: str | None) -> str | None:
+    """Return the address of a person or a group, or None where it was left out.
+
+    Raises:
+        CommandError: The value does not have the form of an address.
+    """
+    if given is None:
+        return None
+    try:
+        return _EMAIL.validate_python(given)
+    except ValidationError:
+        rule = "must be an address such as ops@example.com"
+        raise CommandError(f"{option}: {rule}, got {given!r}") from None
+
+
+def regions() -> list[str]:
+    """Return the regions that have an accelerator, according to the catalogue."""
+    return sorted({region for name in accelerator_names() for region in regions_of(name)})
+
+
+def option_of(error: InputError, names: dict[str, str] | None = None) -> str:
+    """Return an error of pure code as a line, with the option in the field's place.
+
+    Args:
+        error: of a field, or of several, which are then no name of one.
+        names: options by field, where they are not the field with dashes.
+    """
+    field = error.path
+    usual = f"--{field.replace('_', '-')}" if field.isidentifier() else field
+    return str(error.at((names or {}).get(field, usual)))
