@@ -1,4 +1,4 @@
-"""What the models of a stack cost and how long they take to start, as the planner reckons it."""
+"""What the models of a stack cost and how long they take to start, as the planner estimates it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

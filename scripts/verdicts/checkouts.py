@@ -23,7 +23,7 @@ ASIDE = (
     "twin/",
 )
 """Folders that no stack depends on: both sides use the twin and the program of this checkout."""
-_FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE")
+_FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE", "conftest.py")
 """Files at the root that no stack depends on, like any Markdown there."""
 
 

@@ -31,7 +31,7 @@ def test_a_run_that_the_user_declines_shows_the_changes_and_makes_none(project):
     assert not project.local_state()
 
 
-@pytest.mark.parametrize("changes", [5, 18])
+@pytest.mark.parametrize("changes", [5, 16])
 def test_a_run_that_was_killed_is_finished_by_the_next(project, changes):
     """Killed in the middle; killed after the last change and before the state was moved."""
     project.kill_after(changes, "--yes")
