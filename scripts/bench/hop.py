@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scripts.observe.access_log import entries, trace_of
 from scripts.terminal.console import CommandError
 
 Served = Callable[[Collection[str]], Mapping[str, str]]
@@ -103,16 +104,11 @@ class AccessLog:
 
     def _read(self) -> None:
         for file in self._files():
-            with file.open("rb") as handle:
-                handle.seek(self._read_to.get(file, 0))
-                for line in handle:
-                    if not line.endswith(b"\n"):
-                        break  # still being written
-                    self._read_to[file] = self._read_to.get(file, 0) + len(line)
-                    entry = json.loads(line)
-                    parts = str(entry.get("traceparent") or "").split("-")
-                    if len(parts) > 1:
-                        self._endpoints[parts[1]] = str(entry.get("endpoint"))
+            self._read_to.setdefault(file, 0)
+        for entry in entries(self._read_to):
+            trace = trace_of(entry)
+            if trace:
+                self._endpoints[trace] = str(entry.get("endpoint"))
 
 
 @dataclass

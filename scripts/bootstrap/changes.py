@@ -64,7 +64,7 @@ def preview(stack: automation.Stack, program: Program) -> list[Change]:
 
 
 def preview_destroy(stack: automation.Stack) -> list[Change]:
-    """Return what a destruction would delete apart from what is protected; changes nothing.
+    """Return what a destruction would delete, except protected resources; changes nothing.
 
     Raises:
         CloudError: The engine refused.

@@ -1,1 +1,1 @@
-"""Dashboards for whoever draws them: Grafana, and the page that the twin's Prometheus serves."""
+"""What observes the twin: dashboards for Grafana and a page, and the gateways' access logs."""

@@ -3,19 +3,18 @@
 import json
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from scripts.observe.access_log import Entry, entries, trace_of
 from scripts.terminal.console import CommandError, console
 from twin.cluster import lifecycle as clusters
 from twin.host.paths import TwinPaths
 
 _LOOK_SECONDS = 0.5
 _STATUS = re.compile("[1-5]([0-9][0-9]|xx)")
-Entry = dict[str, Any]
 
 
 def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
@@ -29,38 +28,21 @@ def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
     """
     code = str(entry.get("code", ""))
     fits = code[:1] == status[:1] if status.endswith("xx") else code == status
-    parts = str(entry.get("traceparent") or "").split("-")
-    traced = parts[1] if len(parts) > 1 else ""
     return (
         (not model or entry.get("model") == model)
         and (not status or fits)
-        and (not trace or traced.startswith(trace))
+        and (not trace or trace_of(entry).startswith(trace))
     )
 
 
 def shown(entry: Entry) -> str:
     """Return a line of the log as people read it."""
-    parts = str(entry.get("traceparent") or "").split("-")
-    trace = parts[1][:8] if len(parts) > 1 else "-"
+    trace = trace_of(entry)[:8] or "-"
     return (
         f"{entry.get('time')}  {entry.get('code')}  {entry.get('duration_ms')} ms  "
         f"{entry.get('model') or '-'}  {entry.get('endpoint') or '-'}  {trace}  "
         f"{entry.get('method')} {entry.get('path')}  {entry.get('details')}"
     )
-
-
-def entries(files: dict[Path, int]) -> Iterator[Entry]:
-    """Yield the new lines of files, and record how far each file was read."""
-    for file, at in files.items():
-        if not file.exists():
-            continue
-        with file.open("rb") as handle:
-            handle.seek(at)
-            for line in handle:
-                if not line.endswith(b"\n"):
-                    break  # still being written
-                files[file] += len(line)
-                yield json.loads(line)
 
 
 def logs(

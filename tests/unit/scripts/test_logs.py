@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from scripts.operate.logs import entries, is_wanted, shown
+from scripts.observe.access_log import entries
+from scripts.operate.logs import is_wanted, shown
 from twin.cluster.gateway.envoy.listeners import ACCESS_LOG
 
 ENTRY = {
