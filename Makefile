@@ -10,7 +10,7 @@ BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down status test test-contract test-unit test-running lint format preview render bench docs tools lock clean
+.PHONY: help up down status test test-contract test-unit test-running soak lint format preview render bench docs tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -51,7 +51,11 @@ test-unit: $(READY) ## every test that needs no tools
 
 test-running: $(READY) ## tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
-	@$(BIN)/pytest -q --budget 1500 -m needs_tools
+	@$(BIN)/pytest -q -n auto --dist loadgroup --budget 1500 -m needs_tools
+
+soak: $(READY) ## the runs that are too long for make test; writes docs/soak.md
+	@$(RUN) tools
+	@$(BIN)/pytest -q --soak
 
 lint: $(READY) ## formatting, ruff, pyright, layers
 	@$(BIN)/ruff format --check .

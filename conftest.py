@@ -1,5 +1,6 @@
 """What all tests need, before any of them imports a console, and the budget of a run."""
 
+import importlib.util
 import os
 import time
 
@@ -8,6 +9,12 @@ import pytest
 # readline, which pytest loads, leaves a width to the workers: what is piped would be folded to it
 os.environ.pop("COLUMNS", None)
 
+# the SDKs have a module for each resource, and tests need a few: half the time to collect a tier;
+# the interpreter that has JAX has no SDKs
+if importlib.util.find_spec("pulumi"):
+    importlib.import_module("twin.pulumi.speedups").speed_up_imports()
+
+pytest_plugins = ["tests.tiers.running", "tests.tiers.soak"]
 _STARTED = pytest.StashKey[float]()
 
 

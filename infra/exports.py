@@ -80,10 +80,10 @@ def _placed(rung: Rung, region: str) -> dict[str, Any]:
         "rung": rung.label,
         "zones": list(rung.reservation_zones or rung.zones),
     }
-    price = rung_price(rung, region, allow_lower_bound=True)
+    price = rung_price(rung, region, allow_partial=True)
     if price is not None:
         placed["usd_per_hour"] = round(price.usd_per_hour, 4)
         placed["price"] = f"{price.source}, {price.date}, {price.confidence}"
-        if price.is_lower_bound:
-            placed["price_is_lower_bound"] = True
+        if price.lacks_host:
+            placed["price_lacks_host"] = True
     return placed

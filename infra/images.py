@@ -28,8 +28,9 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         builder = ImageBuilder("images-builder", args, opts)
     members = [] if builder is None else [builder.member]
     made: list[pulumi.Resource] = [
-        EngineRepository(f"{region}-images", _repository(platform, images, region, members), opts)
+        EngineRepository(f"{region}-images", args, opts)
         for region in platform.regions
+        if (args := _repository(platform, images, region, members)) is not None
     ]
     attestor = None
     if images.is_attested:
@@ -57,9 +58,35 @@ def taken_from_repository(
     return [replace]
 
 
+def let_nodes_pull(
+    platform: Platform, region: str, node_account: pulumi.Input[str], opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """Let nodes pull from an existing repository of another project: their own roles end there."""
+    existing = platform.regions[region].existing.repository
+    if existing is None or existing.split("/")[1] == platform.project:
+        return []
+    args = _existing(existing)
+    args["readers"] = [pulumi.Output.concat("serviceAccount:", node_account)]
+    return [EngineRepository(f"{region}-images-nodes", args, opts)]
+
+
+def _existing(repository: str) -> EngineRepositoryArgs:
+    _, project, _, location, _, name = repository.split("/")
+    return EngineRepositoryArgs(
+        existing=True, location=location, project=project, repository_id=name
+    )
+
+
 def _repository(
     platform: Platform, images: Images, region: str, writers: list[pulumi.Output[str]]
-) -> EngineRepositoryArgs:
+) -> EngineRepositoryArgs | None:
+    existing = platform.regions[region].existing.repository
+    if existing is not None:
+        args = _existing(existing)
+        args["writers"] = [*writers]
+        return args if writers else None
+    if images.repository is None:
+        raise ValueError(f"images.repository must be set for {region}")
     args = EngineRepositoryArgs(
         labels={"env": platform.environment},
         location=region,
@@ -68,6 +95,9 @@ def _repository(
     )
     if writers:
         args["writers"] = [*writers]
+    key = platform.regions[region].data_key
+    if key is not None:
+        args["kms_key"] = key
     return args
 
 
@@ -106,9 +136,7 @@ def _build(
         location=source.repository.split("/")[3],
         project=platform.project,
         refuse_severity=images.build.refuse_severity.value,
-        repositories=[
-            repository_url(platform, region, images.repository) for region in platform.regions
-        ],
+        repositories=[repository_url(platform, region) for region in platform.regions],
         source_repository=source.repository,
     )
     for name in sorted(engines(plan)):

@@ -1,25 +1,31 @@
 """The whole platform: project, network, regions, and what the stack gives to the outside."""
 
+from collections.abc import Mapping
+
 import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
-from gke_inference.cluster.network import Network
+from gke_inference.gateway.record import GatewayRecord
 from infra.arguments import provisioning as assemble
+from infra.arguments.hostname import record_args
 from infra.exports import exports
 from infra.images import build_images
+from infra.network import build_network
 from infra.observe import observe
 from infra.plan import resolve
 from infra.project import enable_services, let_adapters_read
-from infra.region import build_region
+from infra.protection import protect_stateful
+from infra.region import BuiltRegion, build_region
 from infra.stack import Platform
 
 
 def deploy(platform: Platform) -> None:
     """Register every resource of a platform, and its outputs."""
     plan = resolve(platform)
+    protect_stateful(platform)
     services = enable_services(platform)
     ready = pulumi.ResourceOptions(depends_on=services)
-    network = Network("network", assemble.network_args(platform), ready)
+    networks = build_network(platform, ready)
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
     guards = build_images(plan, ready)
@@ -27,7 +33,7 @@ def deploy(platform: Platform) -> None:
         name: build_region(
             platform,
             region,
-            network,
+            networks[name],
             None if image is None else image.disk_image,
             [*services, *guards],
         )
@@ -35,6 +41,21 @@ def deploy(platform: Platform) -> None:
     }
     # The project has no workload pool, and so no principals, before it has a cluster.
     let_adapters_read(platform, [parts.cluster for parts in built.values()])
+    _lead_clients(platform, built, ready)
     observe(plan, services)
     for name, value in exports(plan, built).items():
         pulumi.export(name, value)
+
+
+def _lead_clients(
+    platform: Platform, built: Mapping[str, BuiltRegion], opts: pulumi.ResourceOptions
+) -> None:
+    """Make the record of the host name, where the stack names a zone for it."""
+    addresses = {
+        region: parts.gateway.address
+        for region, parts in built.items()
+        if parts.gateway is not None
+    }
+    args = record_args(platform, addresses)
+    if args is not None:
+        GatewayRecord("gateway-record", args, opts)

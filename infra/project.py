@@ -14,13 +14,18 @@ SERVICES: Final = (
     "compute.googleapis.com",
     "container.googleapis.com",
     "containerfilesystem.googleapis.com",
+    "containersecurity.googleapis.com",
+    "dns.googleapis.com",
     "iam.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "networkservices.googleapis.com",
+    "secretmanager.googleapis.com",
     "storage.googleapis.com",
 )
-"""APIs that the platform calls, itself or through GKE; image streaming is `containerfilesystem`."""
+"""APIs that the platform calls, itself or through GKE: image streaming is `containerfilesystem`,
+names inside a cluster and records `dns`, the security posture `containersecurity`, the add-on for
+secrets `secretmanager`."""
 
 TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com")
 """APIs that take spans, where the stack has traces."""

@@ -1,61 +1,68 @@
-"""Amounts of money of which a part may be unknown, so that the true amount is that or more."""
+"""Amounts of money, each with what is not in it because no price of it is published."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from gke_inference.catalogue.prices import Price
 
-AT_LEAST: Final = "≥ "
-"""Stands before an amount that lacks a price, or a part of one."""
 _UNIT: Final = "unit"
+
+
+class Missing(NamedTuple):
+    """Something that costs money and has no published price."""
+
+    what: str
+    region: str
+    """Or zone; empty for the whole project."""
+
+    def __str__(self) -> str:
+        """Return it as text: `nvidia-l4 x1 spot in us-east4`."""
+        return f"{self.what} in {self.region}" if self.region else self.what
 
 
 @dataclass(frozen=True)
 class Amount:
-    """Dollars, known exactly or from below.
+    """Dollars, without what has no price.
 
-    Sums, multiples and maxima of amounts are known from below as soon as one of their parts is.
+    Sums and maxima of amounts miss what any of their parts misses; none of nothing misses nothing.
     """
 
     value: float
-    at_least: bool = False
-    """Whether a part is missing, so that the true amount may be higher."""
+    missing: tuple[Missing, ...] = ()
+    """What is not in the value: each once, in alphabetical order."""
 
     def __add__(self, other: "Amount") -> "Amount":
         """Return the sum of both."""
-        return Amount(self.value + other.value, self.at_least or other.at_least)
+        return Amount(self.value + other.value, _both(self.missing, other.missing))
 
     def __mul__(self, factor: float) -> "Amount":
         """Return the amount `factor` times; the factor is not negative."""
-        return Amount(self.value * factor, self.at_least)
+        return Amount(self.value * factor, self.missing) if factor else NOTHING
 
     def __truediv__(self, divisor: float) -> "Amount":
         """Return a part of the amount; the divisor is positive."""
-        return Amount(self.value / divisor, self.at_least)
+        return Amount(self.value / divisor, self.missing)
 
     def __format__(self, spec: str) -> str:
-        """Return the amount with `≥ ` before it where it is known from below: `≥ $1,234`."""
-        return self.text(spec)
-
-    def text(self, spec: str, at_least: str = AT_LEAST) -> str:
         """Return the amount as text.
 
         Args:
             spec: Of a number, such as `,.2f`, or `unit`: to the cent, or with two digits below ten
                 cents. A `$` before it is shown before the number.
-            at_least: Shown first where the amount is known from below.
         """
         number = spec.removeprefix("$")
-        sign = "$" if number != spec else ""
         shown = _of_unit(self.value) if number == _UNIT else format(self.value, number)
-        return f"{at_least if self.at_least else ''}{sign}{shown}"
+        return f"{'$' if number != spec else ''}{shown}"
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no part of it has a price."""
+        return bool(self.missing) and not self.value
 
 
 NOTHING: Final = Amount(0.0)
-UNKNOWN: Final = Amount(0.0, at_least=True)
-"""Of what has no price."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +84,49 @@ def total(amounts: Iterable[Amount]) -> Amount:
 
 
 def largest(amounts: Iterable[Amount]) -> Amount:
-    """Return the largest of some amounts; what is known from below may be larger than it shows."""
+    """Return the largest of some amounts; what has no price may be larger, and is missing."""
     every = list(amounts)
-    return Amount(max(each.value for each in every), any(each.at_least for each in every))
+    most = max((each.value for each in every), default=0.0)
+    return Amount(most, _both(*(each.missing for each in every)))
 
 
-def amount_of(price: Price | None) -> Amount | None:
-    """Return a price as an amount; None where there is none."""
-    return None if price is None else Amount(price.usd_per_hour, price.is_lower_bound)
+def without_price(what: str, region: str) -> Amount:
+    """Return the amount of what has no published price."""
+    return Amount(0.0, (Missing(what, region),))
+
+
+def amount_of(price: Price | None, what: str, region: str) -> Amount:
+    """Return an hour's price as an amount.
+
+    Args:
+        price: None: none is published.
+        what: It is of.
+        region: Where.
+    """
+    if price is None:
+        return without_price(what, region)
+    lacks = (Missing(f"the host of {what}", region),) if price.lacks_host else ()
+    return Amount(price.usd_per_hour, lacks)
+
+
+def missing_lines(missing: Iterable[Missing]) -> list[str]:
+    """Return one line for everything that has no price, with the regions where it has none."""
+    regions: dict[str, list[str]] = {}
+    for one in sorted(set(missing)):
+        regions.setdefault(one.what, []).append(one.region)
+    return [
+        f"no published price here for {_placed(what, places)}: not in these totals"
+        for what, places in regions.items()
+    ]
+
+
+def _placed(what: str, places: list[str]) -> str:
+    named = [place for place in places if place]
+    return f"{what} in {', '.join(named)}" if named else what
+
+
+def _both(*missing: tuple[Missing, ...]) -> tuple[Missing, ...]:
+    return tuple(sorted({each for group in missing for each in group}))
 
 
 def _of_unit(usd: float) -> str:

@@ -9,10 +9,22 @@ import typer
 from typer.core import TyperGroup
 
 GROUPS = {
-    "Twin": ("up", "status", "ask", "trace", "logs", "env", "sweep", "down"),
+    "Twin": ("up", "trace", "env", "down"),
     "Plan": ("plan", "cost", "quota", "coldstart", "replay"),
     "Check": ("preflight", "preview", "verdict", "touched", "render", "check"),
-    "Operate": ("bootstrap", "images", "dashboards"),
+    "Operate": (
+        "status",
+        "ask",
+        "logs",
+        "recover",
+        "sweep",
+        "bootstrap",
+        "adopt",
+        "models",
+        "images",
+        "accept",
+        "dashboards",
+    ),
     "Develop": ("doctor", "tools", "bench", "kernels", "schema", "docs"),
 }
 """Commands by purpose, in the order of the help."""
@@ -21,7 +33,7 @@ PURPOSES = {
     "Twin": "Run the platform on this machine.",
     "Plan": "Estimate hardware, cost, quota and start times before you deploy.",
     "Check": "Check a stack, and a change to it.",
-    "Operate": "Prepare and operate a Google Cloud project.",
+    "Operate": "Prepare and operate a platform, on the twin or in Google Cloud.",
     "Develop": "Work on the blueprint itself.",
 }
 """What each group is for."""

@@ -21,6 +21,7 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
+from twin.providers.gcp.effects import gcs
 from twin.pulumi.environment import process_environment
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
@@ -53,7 +54,9 @@ def _code() -> str:
     """Return a digest of the twin's code as it is on disk: a daemon of other code is replaced."""
     folder = Path(__file__).parent
     facts = sorted(
-        (str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*.py")
+        (str(file), file.stat().st_mtime_ns, file.stat().st_size)
+        for file in folder.rglob("*.py")
+        if "tests" not in file.parts
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -104,6 +107,7 @@ def repair(paths: TwinPaths) -> list[str]:
     Raises:
         processes.ProcessError: a process did not come up.
     """
+    gcs.repair(paths)  # before the pods that read from it
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
         clusters.ensure_running(folder, paths)

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
     from .cluster.cluster import InferenceCluster, InferenceClusterArgs
+    from .cluster.existing_cluster import ExistingCluster, ExistingClusterArgs
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+    from .gateway.certificate import GatewayCertificate, GatewayCertificateArgs
     from .gateway.inference_gateway import (
         InferenceGateway,
         InferenceGatewayArgs,
         RoutedCanaryArgs,
         RoutedModelArgs,
     )
+    from .gateway.record import GatewayRecord, GatewayRecordArgs
     from .images.admission import ImageAdmission, ImageAdmissionArgs
     from .images.attestor import ImageAttestor, ImageAttestorArgs
     from .images.build import ImageBuild, ImageBuildArgs
@@ -40,9 +43,11 @@ if TYPE_CHECKING:
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
     from .serving.model_server import ModelServer
+    from .serving.weights_gate import WeightsGate, WeightsGateArgs
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
+    from .storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
 
 __all__ = [
     "AcceleratorPool",
@@ -61,8 +66,14 @@ __all__ = [
     "DashboardsArgs",
     "EngineRepository",
     "EngineRepositoryArgs",
+    "ExistingCluster",
+    "ExistingClusterArgs",
     "FuseVolume",
     "FuseVolumeArgs",
+    "GatewayCertificate",
+    "GatewayCertificateArgs",
+    "GatewayRecord",
+    "GatewayRecordArgs",
     "ImageAdmission",
     "ImageAdmissionArgs",
     "ImageAttestor",
@@ -105,6 +116,11 @@ __all__ = [
     "ServingNamespaceArgs",
     "SpeculativeArgs",
     "SystemPoolArgs",
+    "WeightsDiskArgs",
+    "WeightsGate",
+    "WeightsGateArgs",
+    "WeightsJob",
+    "WeightsJobArgs",
     "WorkloadIdentity",
     "WorkloadIdentityArgs",
     "check_rung",
@@ -127,6 +143,8 @@ _HOMES = {
     "DashboardsArgs": "observability.dashboards",
     "EngineRepository": "images.repository",
     "EngineRepositoryArgs": "images.repository",
+    "ExistingCluster": "cluster.existing_cluster",
+    "ExistingClusterArgs": "cluster.existing_cluster",
     "FuseVolume": "storage.fuse_volume",
     "FuseVolumeArgs": "storage.fuse_volume",
     "ImageAdmission": "images.admission",
@@ -139,6 +157,10 @@ _HOMES = {
     "ImageBuilderArgs": "images.builder",
     "InferenceCluster": "cluster.cluster",
     "InferenceClusterArgs": "cluster.cluster",
+    "GatewayCertificate": "gateway.certificate",
+    "GatewayCertificateArgs": "gateway.certificate",
+    "GatewayRecord": "gateway.record",
+    "GatewayRecordArgs": "gateway.record",
     "InferenceGateway": "gateway.inference_gateway",
     "InferenceGatewayArgs": "gateway.inference_gateway",
     "InputError": "catalogue.input_error",
@@ -171,6 +193,11 @@ _HOMES = {
     "ServingNamespaceArgs": "namespace.serving_namespace",
     "SpeculativeArgs": "intent.intent",
     "SystemPoolArgs": "cluster.settings",
+    "WeightsDiskArgs": "storage.weights_job",
+    "WeightsGate": "serving.weights_gate",
+    "WeightsGateArgs": "serving.weights_gate",
+    "WeightsJob": "storage.weights_job",
+    "WeightsJobArgs": "storage.weights_job",
     "WorkloadIdentity": "cluster.workload_identity",
     "WorkloadIdentityArgs": "cluster.workload_identity",
     "check_rung": "catalogue.rungs",

@@ -6,9 +6,12 @@ from .capacity.accelerator_pool import AcceleratorPool
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
 from .cluster.cluster import InferenceCluster
+from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
 from .cluster.workload_identity import WorkloadIdentity
+from .gateway.certificate import GatewayCertificate
 from .gateway.inference_gateway import InferenceGateway
+from .gateway.record import GatewayRecord
 from .images.admission import ImageAdmission
 from .images.attestor import ImageAttestor
 from .images.build import ImageBuild
@@ -23,9 +26,11 @@ from .operators.group_operator import LeaderWorkerSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .serving.autoscaling import Autoscaling
 from .serving.model_server import ModelServer
+from .serving.weights_gate import WeightsGate
 from .storage.fuse_volume import FuseVolume
 from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
+from .storage.weights_job import WeightsJob
 
 NAME = "gke-inference"
 VERSION = "0.1.0"
@@ -37,7 +42,10 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ComputeClass,
     Dashboards,
     EngineRepository,
+    ExistingCluster,
     FuseVolume,
+    GatewayCertificate,
+    GatewayRecord,
     ImageAdmission,
     ImageAttestor,
     ImageBuild,
@@ -53,5 +61,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Network,
     NodeImageCache,
     ServingNamespace,
+    WeightsGate,
+    WeightsJob,
     WorkloadIdentity,
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 from infra.plan.names import object_name
 from infra.stack import EngineSettings, Model, Pictures, Task
+from workloads.engine.weights_manifest import split
 
 
 def intent_words(
@@ -19,8 +20,9 @@ def intent_words(
         served_name: The name that clients ask for. Default: the model's.
     """
     uri = weights(model.weights)
+    folder, _ = split(uri)
     words = {
-        "adapters": {adapter: f"{uri}/adapters/{adapter}" for adapter in model.adapters},
+        "adapters": {adapter: f"{folder}/adapters/{adapter}" for adapter in model.adapters},
         "context_tokens": model.context,
         "engine": model.engine.value,
         "longest_request_seconds": model.timeout_seconds,
@@ -37,7 +39,7 @@ def intent_words(
         words["live_adapters"] = {
             "max_rank": model.live_adapters.max_rank,
             "slots": model.live_adapters.slots,
-            "source": f"{uri}/{model.live_adapters.folder}",
+            "source": f"{folder}/{model.live_adapters.folder}",
         }
     if model.spanning is not None:
         words["spanning"] = model.spanning.value

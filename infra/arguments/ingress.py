@@ -11,7 +11,7 @@ def ingress_args(region: RegionPlan) -> AllowedIngressArgs:
     is_autopilot = settings.mode is ClusterMode.AUTOPILOT
     args = AllowedIngressArgs(
         metrics_namespace="gke-gmp-system" if is_autopilot else "gmp-system",
-        proxies_cidr=settings.ranges.proxies,
+        proxies_cidr=settings.proxies,
     )
     connected = [
         served.object_name

@@ -18,12 +18,14 @@ from gke_inference.observability.monitoring import MonitoringArgs
 from gke_inference.serving.autoscaling import AutoscalingArgs
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_server import ModelServer
+from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
+from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
 from infra.arguments.provisioning import rungs
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.names import NAMESPACE, Names, claim_name
-from infra.stack import Form, Platform
+from infra.plan.names import Names, claim_name
+from infra.stack import ClusterMode, Form, Platform
 
 
 def identity_args(
@@ -40,15 +42,49 @@ def identity_args(
         access["models"] = {"access": "read", "bucket": buckets["models"]}
     elif served.is_first:
         access["weights"] = {"access": "read", "bucket": weights.split("/")[2]}
-    if served.capacity.has_tpu:
-        access["caches"] = {"access": "write", "bucket": buckets["caches"]}
+    access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
         bucket_roles=access,
-        namespace=NAMESPACE,
+        namespace=served.namespace,
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=served.object_name,
     )
+
+
+def gate_identity_args(
+    platform: Platform, region: RegionPlan, buckets: Mapping[str, pulumi.Input[str]]
+) -> WorkloadIdentityArgs:
+    """Return the arguments of the identity that looks for weights in a region's buckets.
+
+    As that of a model, it is the same in every cluster, so the first region grants what all share.
+    """
+    access = {"models": BucketAccessArgs(access="read", bucket=buckets["models"])}
+    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
+    if next(name for name in platform.regions if name in used) == region.name:
+        for bucket in sorted(_own_buckets(platform)):
+            access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
+    return WorkloadIdentityArgs(
+        bucket_roles=access,
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=GATE,
+    )
+
+
+def _own_buckets(platform: Platform) -> set[str]:
+    """Return the buckets of weights that are not the platform's."""
+    found: set[str] = set()
+    for model in platform.models.values():
+        guess = model.settings.speculative
+        paths = (
+            model.weights,
+            None if model.canary is None else model.canary.weights,
+            None if guess is None else guess.weights,
+        )
+        found |= {path.split("/")[2] for path in paths if path and path.startswith("gs://")}
+    return found
 
 
 def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
@@ -56,17 +92,21 @@ def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
     disk = served.settings.disk
     if disk is None:
         return None
-    return ModelDiskArgs(
+    args = ModelDiskArgs(
         claim_name=claim_name(served.name),
         disk_name=Names(platform).disk(served.name, served.region),
         labels={"env": platform.environment},
-        namespace=NAMESPACE,
+        namespace=served.namespace,
         project=platform.project,
         size_gib=disk.size_gib,
         snapshot=disk.snapshot,
         throughput_mib_per_s=disk.throughput_mib_per_second,
         zones=list(served.disk_zones or ()),
     )
+    key = platform.regions[served.region].data_key
+    if key is not None:
+        args["kms_key"] = key
+    return args
 
 
 def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
@@ -82,13 +122,17 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         **words,
         compute_classes=dict(served.capacity.classes),
         form=served.form.value,
-        namespace=NAMESPACE,
+        namespace=served.namespace,
         replicas=served.minimum,
         rungs=rungs(served.capacity),
         service_account=served.object_name,
     )
-    if served.capacity.has_tpu:
-        args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    if platform.regions[served.region].mode is ClusterMode.AUTOPILOT:
+        longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
+        args["longest_request_seconds"] = longest
+    args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    # a disk is a claim: a pod without its files starts nowhere
+    args["has_gate"] = model.disk is None
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:
@@ -120,7 +164,7 @@ def scaling_args(
             max_replicas=served.maximum,
             min_replicas=served.standby if fills else served.minimum,
             model=served.object_name,
-            namespace=NAMESPACE,
+            namespace=served.namespace,
             queue_depth=model.autoscaling.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
@@ -143,7 +187,7 @@ def prefill_scaling_args(served: ServedModel) -> dict[str, AutoscalingArgs]:
             max_replicas=served.maximum,
             min_replicas=served.minimum,
             model=served.object_name,
-            namespace=NAMESPACE,
+            namespace=served.namespace,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
@@ -164,7 +208,7 @@ def monitoring_args(
         engine=served.settings.engine.value,
         interval_seconds=platform.monitoring.scrape_seconds,
         model=served.object_name,
-        namespace=NAMESPACE,
+        namespace=served.namespace,
         selector=server.labels,
         target_port=server.port,
     )
@@ -192,20 +236,25 @@ def gateway_args(
         address_name=Names(platform).address(),
         exposure=gateway.exposure.value,
         gateway_name=Names(platform).gateway(),
+        log_percent=gateway.log_percent,
         models=[
             _routed(served, canaries.get(served.name), servers)
             for served in region.served
             if served.version is None
         ],
-        namespace=NAMESPACE,
+        namespace=Names(platform).namespace(),
+        picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
         project=platform.project,
         region=region.name,
+        router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
         subnetwork=subnetwork,
     )
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
+    if gateway.requests_per_minute is not None:
+        args["requests_per_minute"] = gateway.requests_per_minute
     if gateway.port is not None:
         args["port"] = gateway.port
     return args

@@ -11,7 +11,7 @@ from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
 from infra.plan import Plan, ServedModel
-from infra.plan.names import NAMESPACE
+from infra.plan.names import Names
 from infra.stack import Covers, Platform, Receiver, Task
 
 
@@ -47,9 +47,7 @@ def _prices(served: ServedModel) -> dict[str, float]:
     for role in served.roles:
         for kind, deployment in role.deployments.items():
             rungs = role.rungs if kind == "any" else role.capacity.of_kind(kind)
-            prices = (
-                rung_price(rung, role.region, allow_lower_bound=True) for rung in rungs.values()
-            )
+            prices = (rung_price(rung, role.region, allow_partial=True) for rung in rungs.values())
             price = next((price for price in prices if price is not None), None)
             if price is not None:
                 found[deployment] = round(price.usd_per_hour, 4)
@@ -64,7 +62,7 @@ def dashboards_args(plan: Plan) -> DashboardsArgs | None:
     return DashboardsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=NAMESPACE,
+        namespace=Names(platform).namespace(),
         project=platform.project,
         title=f"{platform.prefix} {platform.environment}",
     )
@@ -83,7 +81,7 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     args = AlertsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
-        namespace=NAMESPACE,
+        namespace=Names(platform).namespace(),
         project=platform.project,
         receivers=[
             _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
@@ -148,4 +146,5 @@ def _receiver(
 def scope(plan: Plan) -> Scope:
     """Return what the dashboards and alerts of a platform are about."""
     settings = alerts_args(plan, {}) or {"exposure": plan.platform.gateway.exposure.value}
-    return scope_of(observed_models(plan), NAMESPACE, settings, "models")
+    namespace = Names(plan.platform).namespace()
+    return scope_of(observed_models(plan), namespace, settings, "models")

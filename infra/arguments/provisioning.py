@@ -12,6 +12,7 @@ from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.catalogue.rungs import RungArgs
 from gke_inference.cluster.cluster import InferenceClusterArgs
+from gke_inference.cluster.existing_cluster import ExistingClusterArgs
 from gke_inference.cluster.network import NetworkArgs, RegionRangesArgs
 from gke_inference.cluster.settings import SystemPoolArgs
 from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
@@ -19,8 +20,9 @@ from gke_inference.operators.metrics_adapter import MetricsAdapterArgs
 from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
 from infra.plan import RegionCapacity, RegionPlan
-from infra.plan.names import NAMESPACE, Names, pool_name
-from infra.stack import Form, Platform, Region
+from infra.plan.gke_version import asked
+from infra.plan.names import Names, pool_name
+from infra.stack import Form, Platform, Ranges
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,22 @@ class Site:
     image_cache: pulumi.Input[str] | None
 
 
-def network_args(platform: Platform) -> NetworkArgs:
-    """Return the arguments of the one network."""
-    return NetworkArgs(
+def network_args(platform: Platform) -> NetworkArgs | None:
+    """Return the arguments of the one network, where the stack makes it."""
+    if platform.existing.network is not None:
+        return None
+    args = NetworkArgs(
         network_name=Names(platform).network(),
         project=platform.project,
-        regions={name: _ranges(region) for name, region in platform.regions.items()},
+        regions={
+            name: _ranges(region.ranges)
+            for name, region in platform.regions.items()
+            if region.ranges is not None
+        },
     )
+    if platform.mtu is not None:
+        args["mtu"] = platform.mtu
+    return args
 
 
 def cluster_args(
@@ -62,6 +73,7 @@ def cluster_args(
         mode=settings.mode.value,
         network=network,
         node_account_id=Names(platform).node_account(region.name),
+        min_version=asked(region),
         node_zones=list(settings.zones),
         pods_range=pods_range,
         project=platform.project,
@@ -79,18 +91,26 @@ def cluster_args(
         args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
     if settings.kms_key is not None:
         args["kms_key"] = settings.kms_key
-    if settings.maintenance is not None:
-        window = settings.maintenance
-        args["maintenance"] = {
-            "days": [day.value for day in window.days],
-            "hours": window.hours,
-            "start_hour": window.start_hour,
-        }
+    if settings.data_key is not None:
+        args["boot_disk_key"] = settings.data_key
+    if platform.holds_upgrades(region.name):
+        args["hold_upgrades"] = True
+    window = platform.maintenance_of(region.name)
+    args["maintenance"] = {
+        "days": [day.value for day in window.days],
+        "hours": window.hours,
+        "start_hour": window.start_hour,
+    }
     if settings.system_pool is not None:
         pool = settings.system_pool
         args["system_pool"] = SystemPoolArgs(
-            machine_type=pool.machine_type, max_nodes=pool.max_nodes, min_nodes=pool.min_nodes
+            disk_type=pool.boot_disk_type.value,
+            machine_type=pool.machine_type,
+            max_nodes=pool.max_nodes,
+            min_nodes=pool.min_nodes,
         )
+        if pool.fallback:
+            args["system_pool"]["fallback"] = list(pool.fallback)
     return args
 
 
@@ -107,6 +127,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
         )
         if settings.image_cache and site.image_cache is not None and settings.node_pools is None:
             args["image_cache"] = site.image_cache
+        if site.region.settings.data_key is not None:
+            args["boot_disk_key"] = site.region.settings.data_key
         made[name] = args
     return made
 
@@ -138,6 +160,8 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             labels={"env": site.platform.environment},
             location=site.region.location,
             max_nodes=settings.node_pools.max_nodes,
+            max_surge=settings.node_pools.max_surge,
+            max_unavailable=settings.node_pools.max_unavailable,
             min_nodes=settings.node_pools.min_nodes,
             node_service_account=site.node_service_account,
             pool_name=pool_name(capacity.name, at),
@@ -146,12 +170,17 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
         )
         if settings.image_cache and site.image_cache is not None:
             args["image_cache"] = site.image_cache
+        if site.region.settings.data_key is not None:
+            args["boot_disk_key"] = site.region.settings.data_key
         made[pool_name(capacity.name, at)] = args
     return made
 
 
 def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucketArgs]:
-    """Return the arguments of a region's buckets: `models`, and `caches` where a TPU may serve."""
+    """Return the arguments of the buckets a region makes: `models`, and `caches` where one runs.
+
+    A bucket of weights that exists is not among them.
+    """
     names = Names(platform)
     storage = platform.storage
     models = ModelBucketArgs(
@@ -167,8 +196,8 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
     zones = [zone for zone in storage.cache_zones if zone in region.settings.zones]
     if zones:
         models["cache_zones"] = zones
-    made = {"models": models}
-    if region.has_tpu:
+    made = {"models": models} if region.settings.existing.bucket is None else {}
+    if region.served:
         made["caches"] = ModelBucketArgs(
             bucket_name=names.bucket("caches", region.name),
             force_destroy=True,  # what is lost is compiled again
@@ -177,6 +206,9 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
             project=platform.project,
             soft_delete_days=0,
         )
+    if region.settings.data_key is not None:
+        for args in made.values():
+            args["kms_key"] = region.settings.data_key
     return made
 
 
@@ -194,8 +226,12 @@ def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
 def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceArgs:
     """Return the arguments of the namespace; dual-container pods are privileged."""
     forms = {platform.form_of(served.settings) for served in region.served}
-    level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
-    args = ServingNamespaceArgs(namespace=NAMESPACE, pod_security=level)
+    args = ServingNamespaceArgs(namespace=Names(platform).namespace())
+    if platform.existing.namespace is None:
+        level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
+        args["pod_security"] = level
+    else:
+        args["existing"] = True
     if platform.network_policies:
         args["ingress"] = ingress_args(region)
     return args
@@ -212,8 +248,17 @@ def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
     )
 
 
-def _ranges(region: Region) -> RegionRangesArgs:
-    ranges = region.ranges
+def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClusterArgs | None:
+    """Return the arguments of a region's cluster, where it exists."""
+    cluster = region.settings.existing.cluster
+    if cluster is None:
+        return None
+    return ExistingClusterArgs(
+        cluster=cluster, node_account_id=Names(platform).node_account(region.name)
+    )
+
+
+def _ranges(ranges: Ranges) -> RegionRangesArgs:
     return RegionRangesArgs(
         nodes_cidr=ranges.nodes,
         pods_cidr=ranges.pods,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 
-from infra.bootstrap.roles import DEPLOY_ROLES, IMAGE_ROLES, PREVIEW_ROLES
+from infra.bootstrap.roles import DEPLOY_ROLES, HOSTNAME_ROLES, IMAGE_ROLES, PREVIEW_ROLES
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
 
 
@@ -40,7 +40,11 @@ def add_ci(
         for system in dict.fromkeys(ci.system for _, ci in repositories)
     }
     for settings, ci in repositories:
-        deploy = (*DEPLOY_ROLES, *(IMAGE_ROLES if settings.has_images else ()))
+        deploy = (
+            *DEPLOY_ROLES,
+            *(IMAGE_ROLES if settings.has_images else ()),
+            *(HOSTNAME_ROLES if settings.has_records else ()),
+        )
         trusted = project.principals("repository_ref", ci.deploying_reference)
         _Account(project, settings, "deploy", providers[ci.system]).add(
             deploy, trusted, keys[settings.stack]

@@ -6,20 +6,25 @@ SERVICES: Final = (
     "artifactregistry.googleapis.com",
     "certificatemanager.googleapis.com",
     "cloudkms.googleapis.com",
+    "cloudquotas.googleapis.com",
     "cloudresourcemanager.googleapis.com",
     "compute.googleapis.com",
     "container.googleapis.com",
     "containerfilesystem.googleapis.com",
+    "containersecurity.googleapis.com",
+    "dns.googleapis.com",
     "iam.googleapis.com",
     "iamcredentials.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "networkservices.googleapis.com",
+    "orgpolicy.googleapis.com",
+    "secretmanager.googleapis.com",
     "serviceusage.googleapis.com",
     "storage.googleapis.com",
     "sts.googleapis.com",
 )
-"""APIs that the platform's program needs before its first run."""
+"""APIs that the platform's program, and the check before it, need before the first run."""
 
 DEPLOY_ROLES: Final = (
     "roles/cloudkms.viewer",
@@ -31,8 +36,9 @@ DEPLOY_ROLES: Final = (
     "roles/resourcemanager.projectIamAdmin",
     "roles/serviceusage.serviceUsageAdmin",
     "roles/storage.admin",
+    "roles/viewer",
 )
-"""Roles of the identity that deploys, on the project."""
+"""Roles of the identity that deploys, on the project; the last is for the check before an `up`."""
 
 IMAGE_ROLES: Final = (
     "roles/artifactregistry.admin",
@@ -43,6 +49,12 @@ IMAGE_ROLES: Final = (
     "roles/containeranalysis.admin",
 )
 """Roles beside those, where the stack builds container images."""
+
+HOSTNAME_ROLES: Final = (
+    "roles/certificatemanager.editor",
+    "roles/dns.admin",
+)
+"""Roles beside those, where the stack makes the records of its host name."""
 
 PREVIEW_ROLES: Final = (
     "roles/container.viewer",

@@ -98,6 +98,8 @@ class StackSettings:
     ci: Ci | None = None
     has_images: bool = False
     """Whether the stack builds and delivers container images of its own."""
+    has_records: bool = False
+    """Whether the stack makes the records of its host name."""
 
     def account_id(self, role: str) -> str:
         """Return the id of a CI service account: `deploy` or `preview`.

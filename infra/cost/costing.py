@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, ServedModel
-from infra.stack import Form, Platform
+from infra.stack import Engine, Form, Platform
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import Served
 
 _GB_PER_MIB = 2**20 / 1e9
+_KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
 
 
 def served(plan: Plan) -> list[Served]:
@@ -74,7 +75,7 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     if model.disk is not None:
         source = "disk"
         rate = model.disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
-    is_stored = served.capacity.settings.image_cache
+    is_stored = served.capacity.settings.image_cache and rung.kind == "gpu"
 
     def at(*, is_compiled: bool) -> ColdStart:
         return cold_start(
@@ -88,6 +89,7 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
         )
 
     limit = model.slo.cold_start_s if model.slo is not None else None
-    return Start(
-        served.name, region, rung.label, at(is_compiled=True), at(is_compiled=False), limit
-    )
+    # the same as serving.weights: on GPU one launcher keeps what one server compiled
+    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
+    later, first = at(is_compiled=is_kept), at(is_compiled=False)
+    return Start(served.name, region, rung.label, later, first, limit)

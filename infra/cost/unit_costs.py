@@ -8,7 +8,7 @@ from gke_inference.sizing.architectures import find_model
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
-from planner.amount import Amount, AmountRange
+from planner.amount import AmountRange
 from planner.choice.cost import Bill, Line
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
@@ -95,16 +95,9 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         "" if rung is None else rung.label,
         speed,
         traffic.utilisation,
-        _paid(line),
+        line.replica,
         line.expected_replicas,
     )
-
-
-def _paid(line: Line) -> Amount | None:
-    """Return what a replica costs an hour; it lacks what the line's expected cost lacks."""
-    if line.first is None or line.expected is None:
-        return None
-    return Amount(line.first.usd_per_hour.value, line.expected.at_least)
 
 
 def _speed(name: str, model: Model, role: str, rung: Rung, traffic: Traffic) -> Speed:

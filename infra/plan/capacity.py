@@ -28,7 +28,8 @@ class RegionCapacity:
     problems: Mapping[int, InputError]
     """The first rule that each rung breaks, by its place in the stack."""
     listed_zones: Mapping[int, tuple[str, ...]]
-    """Zones of the cluster that are known to have a rung's machines; empty where none is listed."""
+    """Zones of the cluster that are known to have a rung's machines; empty where none has them, or
+    none is listed."""
     zones: Mapping[int, tuple[str, ...]]
     """Zones where machines of a rung may stand: all of the cluster's, where none is listed."""
     classes: Mapping[str, str]
@@ -142,6 +143,8 @@ def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
         args["zones"] = _zones_in(region, rung.zones)
     if rung.allow_unlisted_zones:
         args["allow_unlisted_zones"] = True
+    if rung.boot_disk_type is not None:
+        args["boot_disk_type"] = rung.boot_disk_type.value
     if rung.max_run_hours is not None:
         args["max_run_hours"] = rung.max_run_hours
     return args
@@ -154,7 +157,7 @@ def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
 def _listed_zones(rung: Rung, region: str, cluster: tuple[str, ...]) -> tuple[str, ...]:
     if named := rung.reservation_zones or rung.zones:
         return named
-    listed = zones_of(rung.accelerator, region)
+    listed = zones_of(rung.accelerator, region, rung.provisioning) or ()
     return tuple(zone for zone in cluster if zone in listed)
 
 

@@ -20,9 +20,19 @@ def repository_names() -> dict[str, str]:
     }
 
 
-def repository_url(platform: Platform, region: str, repository: str) -> str:
-    """Return what references to a region's repository begin with."""
-    return f"{region}-docker.pkg.dev/{platform.project}/{repository}"
+def repository_url(platform: Platform, region: str) -> str:
+    """Return what references to the repository that a region takes images from begin with.
+
+    Raises:
+        ValueError: It has none, which the rules of a stack refuse where there are images.
+    """
+    existing = platform.regions[region].existing.repository
+    if existing is not None:
+        _, project, _, location, _, name = existing.split("/")
+        return f"{location}-docker.pkg.dev/{project}/{name}"
+    if platform.images is None or platform.images.repository is None:
+        raise ValueError(f"{region} must have a repository")
+    return f"{region}-docker.pkg.dev/{platform.project}/{platform.images.repository}"
 
 
 def engines(plan: Plan) -> set[str]:
@@ -38,7 +48,7 @@ def engines(plan: Plan) -> set[str]:
 def needed(plan: Plan) -> list[str]:
     """Return the images that a platform runs, by their names in the lock, sorted."""
     models = plan.platform.models.values()
-    found = {*engines(plan), "body_router", "model_catalogue"}
+    found = {*engines(plan), "body_router", "model_catalogue", "weights_gate"}
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
@@ -54,7 +64,7 @@ def replacements(platform: Platform, region: str) -> dict[str, str]:
     """Return what stands for each image reference in a region: only where its digest is known."""
     if platform.images is None:
         return {}
-    url = repository_url(platform, region, platform.images.repository)
+    url = repository_url(platform, region)
     names, lock = repository_names(), images()
     return {
         lock[name].reference: f"{url}/{short}@{digest}"

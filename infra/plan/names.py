@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.names import physical_name
 from infra.stack import Platform
+from workloads.engine.weights_manifest import split
 
 NAMESPACE = "models"
-"""Namespace of the gateway, the pools and the model servers: a pool selects only in its own."""
+"""Namespace that a platform makes."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,26 @@ class Names:
         """Return the account id of a region's nodes."""
         return self._name("service_account", region)
 
+    def namespace(self) -> str:
+        """Return the namespace of gateway, pools and servers: a pool selects in its own only.
+
+        It is the same in every cluster, and so are the principals of its service accounts.
+        """
+        return self.platform.existing.namespace or NAMESPACE
+
+    def field_manager(self) -> str:
+        """Return the manager that owns the fields of the stack's objects in every cluster."""
+        return f"gke-inference-{self.platform.prefix}-{self.platform.environment}"
+
     def gateway(self) -> str:
         """Return the name of the Gateway, the same in every cluster."""
         return self._name("compute", "gateway")
 
     def bucket(self, role: str, region: str) -> str:
         """Return the global name of a region's bucket: role `models` or `caches`."""
+        existing = self.platform.regions[region].existing.bucket
+        if role == "models" and existing is not None:
+            return existing
         return self._name("bucket", f"{role}-{region}")
 
     def address(self) -> str:
@@ -44,9 +59,12 @@ class Names:
         return self._name("compute", f"{object_name(model)}-{region}")
 
     def weights(self, path: str, region: str) -> str:
-        """Return `gs://BUCKET/PATH` of weights as a region reads them."""
-        path = path.rstrip("/")
-        return path if path.startswith("gs://") else f"gs://{self.bucket('models', region)}/{path}"
+        """Return `gs://BUCKET/PATH` of weights as a region reads them, with `@VERSION` if named."""
+        folder, version = split(path)
+        found = folder.rstrip("/")
+        if not found.startswith("gs://"):
+            found = f"gs://{self.bucket('models', region)}/{found}"
+        return found if version is None else f"{found}@{version}"
 
     def image_builder(self) -> str:
         """Return the account id of the builds of images."""

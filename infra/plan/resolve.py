@@ -39,11 +39,6 @@ class RegionPlan:
         return tuple(capacity for capacity in self.capacity.values() if capacity.is_used)
 
     @property
-    def has_tpu(self) -> bool:
-        """Whether a model of the region may answer on a TPU."""
-        return any(served.capacity.has_tpu for served in self.served)
-
-    @property
     def has_groups(self) -> bool:
         """Whether a replica of some model may span several hosts."""
         return any(served.capacity.spans_hosts for served in self.served)
@@ -91,14 +86,25 @@ def _region(
     platform: Platform, name: str, capacity: CapacityByRegion, served: tuple[ServedModel, ...]
 ) -> RegionPlan:
     settings = platform.regions[name]
+    location, cluster_name = _cluster(platform, name)
     return RegionPlan(
         name=name,
         settings=settings,
-        location=settings.zones[0] if settings.cluster is ClusterSpread.ZONAL else name,
-        cluster_name=Names(platform).cluster(name),
+        location=location,
+        cluster_name=cluster_name,
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
     )
+
+
+def _cluster(platform: Platform, region: str) -> tuple[str, str]:
+    """Return where the cluster of a region stands, and its name."""
+    settings = platform.regions[region]
+    if settings.existing.cluster is not None:
+        _, _, _, location, _, name = settings.existing.cluster.split("/")
+        return location, name
+    is_zonal = settings.cluster is ClusterSpread.ZONAL
+    return settings.zones[0] if is_zonal else region, Names(platform).cluster(region)
 
 
 def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | None]]:
@@ -143,6 +149,7 @@ def _served(
         minimum=model.replicas.min,
         maximum=model.replicas.max,
         standby=_standby(model) if form is Form.PAIRED else 0,
+        namespace=Names(platform).namespace(),
         object_name=object_name(name),
         deployments=_deployments(name, form, None, here),
         weights=Names(platform).weights(model.weights, region),

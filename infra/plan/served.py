@@ -48,6 +48,8 @@ class ServedModel:
     """Replicas that the autoscaler may reach."""
     standby: int
     """Warm GPU replicas of a paired model; 0 in every other form."""
+    namespace: str
+    """Namespace of its pods."""
     object_name: str
     """Its name in Kubernetes, also of the service account that its pods run as."""
     deployments: Mapping[str, str]
@@ -87,6 +89,7 @@ class ServedModel:
             at: Place of the rung in the stack.
         """
         listed = self.capacity.listed_zones[at]
-        if not listed and not zones_of(self.rungs[at].accelerator, self.region):
+        rung = self.rungs[at]
+        if not listed and not zones_of(rung.accelerator, self.region, rung.provisioning):
             return None
         return tuple(zone for zone in listed if self.disk_zones is None or zone in self.disk_zones)

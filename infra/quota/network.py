@@ -17,27 +17,44 @@ _SYSTEM_POOLS = 1
 
 def network_asks(plan: Plan) -> Iterator[Ask]:
     """Yield what networks, clusters and gateways ask for."""
-    regions = len(plan.regions)
-    own = made_by_google("firewalls_per_cluster")
+    is_made = plan.platform.existing.network is None
+    if is_made:
+        yield from _network(len(plan.regions))
+    yield from _firewalls(plan)
+    for region in plan.regions.values():
+        yield from _groups(region)
+        if is_made:
+            yield from _nat(region)
+        if region.served:
+            yield from _gateway(plan.platform.gateway, region)
+
+
+def _network(regions: int) -> Iterator[Ask]:
+    """Yield what a network that is made asks for."""
     for name, who, amount in (
         ("NETWORKS", "the network", 1),
         ("SUBNETWORKS", "nodes and proxies", _SUBNETWORKS * regions),
         ("ROUTERS", "address translation", regions),
         ("FIREWALLS", "the network", 1),
-        ("FIREWALLS", "made by GKE", own * regions),
     ):
         yield Ask(metric(name), None, "network", who, amount)
-    for region in plan.regions.values():
-        yield from _groups(region)
-        yield from _nat(region)
-        if region.served:
-            yield from _gateway(plan.platform.gateway, region)
+
+
+def _firewalls(plan: Plan) -> Iterator[Ask]:
+    """Yield the rules that GKE makes with a cluster, in the project of its network."""
+    network = plan.platform.existing.network
+    if network is not None and network.split("/")[1] != plan.platform.project:
+        return  # of the host project's quota
+    clusters = sum(1 for each in plan.regions.values() if each.settings.existing.cluster is None)
+    amount = made_by_google("firewalls_per_cluster") * clusters
+    yield Ask(metric("FIREWALLS"), None, "network", "made by GKE", amount)
 
 
 def _groups(region: RegionPlan) -> Iterator[Ask]:
     """Yield a managed instance group for each pool and zone."""
     settings = region.settings
-    pools = 0 if settings.mode is ClusterMode.AUTOPILOT else _SYSTEM_POOLS
+    has_none = settings.mode is ClusterMode.AUTOPILOT or settings.existing.cluster is not None
+    pools = 0 if has_none else _SYSTEM_POOLS
     groups = pools * len(settings.zones)
     groups += sum(
         len(zones) for capacity in region.used_capacity for zones in capacity.zones.values()

@@ -20,10 +20,11 @@ from infra.stack import ClusterMode
 def system_nodes(region: RegionPlan) -> int:
     """Return the system nodes of a region at most, with what an upgrade adds.
 
-    0 in Autopilot: how many nodes GKE makes for what needs no accelerator is not known beforehand.
+    0 in Autopilot: how many nodes GKE makes for what needs no accelerator is not known beforehand;
+    and 0 in a cluster that exists, which has its own.
     """
     settings = region.settings
-    if settings.mode is ClusterMode.AUTOPILOT:
+    if settings.mode is ClusterMode.AUTOPILOT or settings.existing.cluster is not None:
         return 0
     pool = settings.system_pool
     return (pool.max_nodes if pool else MOST_NODES) + SURGE_NODES
@@ -33,7 +34,7 @@ def system_asks(region: RegionPlan) -> Iterator[Ask]:
     """Yield what system nodes, auto-provisioned ones and disks of weights ask for in a region."""
     name = region.name
     settings = region.settings
-    if settings.mode is ClusterMode.STANDARD:
+    if settings.mode is ClusterMode.STANDARD and settings.existing.cluster is None:
         pool = settings.system_pool
         machine = pool.machine_type if pool else MACHINE_TYPE
         nodes = system_nodes(region)
@@ -42,6 +43,7 @@ def system_asks(region: RegionPlan) -> Iterator[Ask]:
         counted = cpu_metric(family_of(machine))
         if counted is not None:
             yield from _cpus(counted, name, who, vcpus)
+        yield from _fallback(region, nodes)
         yield Ask(metric("INSTANCES"), name, "machine", who, nodes, zones=settings.zones)
         gib = boot_disk(machine)[1]
         yield Ask(disk_metric(DISK_TYPE), name, "disk", who, nodes * gib, zones=settings.zones)
@@ -49,6 +51,16 @@ def system_asks(region: RegionPlan) -> Iterator[Ask]:
         if most > vcpus:
             yield from _cpus(metric("CPUS"), name, "auto-provisioned nodes", most - vcpus)
     yield from _weights(region)
+
+
+def _fallback(region: RegionPlan, nodes: int) -> Iterator[Ask]:
+    """Yield what the system nodes ask of another family's quota where the first has no machines."""
+    pool = region.settings.system_pool
+    for machine in pool.fallback if pool else ():
+        counted = cpu_metric(family_of(machine))
+        if counted is not None:
+            who = "system nodes while others are out of stock"
+            yield Ask(counted, region.name, "machine", who, nodes * vcpus_of(machine))
 
 
 def _cpus(counted: Metric, region: str, who: str, vcpus: int) -> Iterator[Ask]:

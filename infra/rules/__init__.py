@@ -4,19 +4,21 @@ from collections.abc import Iterator
 from itertools import chain
 
 from gke_inference.catalogue.input_error import InputError
-from infra.plan import capacity_by_region
+from infra.plan import capacity_by_region, resolve
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
+from infra.rules.existing import check_existing
 from infra.rules.gateway import check_gateway
-from infra.rules.images import check_attested, check_images
+from infra.rules.images import check_attested, check_images, check_pinned
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
+from infra.rules.versions import check_versions
 from infra.stack import Platform
 
 __all__ = ["check"]
@@ -27,6 +29,7 @@ def check(platform: Platform) -> Iterator[InputError]:
     by_region = capacity_by_region(platform)
     checks = (
         check_regions(platform),
+        check_existing(platform),
         check_capacity(platform, by_region),
         check_models(platform, by_region),
         check_engines(platform, by_region),
@@ -44,5 +47,8 @@ def check(platform: Platform) -> Iterator[InputError]:
         is_sound = False
         yield problem
     if is_sound:
+        plan = resolve(platform)
+        yield from check_versions(plan)
+        yield from check_pinned(plan)
         yield from check_attested(platform)
         yield from check_amount(platform)

@@ -49,7 +49,7 @@ def check_amount(platform: Platform) -> Iterator[InputError]:
     """Yield a budget that every month would exceed, and so nobody would look at.
 
     Args:
-        platform: A stack without any other fault, as its costs are reckoned.
+        platform: A stack without any other fault, as its costs are calculated.
     """
     budget = platform.budget
     if budget is None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity
-from infra.stack import Capacity, ClusterMode, Platform
+from infra.stack import Capacity, ClusterMode, NodePools, Platform
 from infra.stack.problems import join
 
 
@@ -24,12 +25,20 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
             problems = list(_check_rungs(name, used, [*by_region[name].values()]))
             yield from problems
         if not problems:
+            yield from _check_places(platform, name, used)
             yield from _check_shapes(used)
             yield from _check_slices(used)
         yield from _check_pools(platform, name, capacity, used)
+        yield from _check_upgrades(name, capacity.node_pools)
         if capacity.image_cache and platform.storage.image_cache is None:
             message = "needs 'storage.image_cache', which says which image"
             yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
+
+
+def _check_upgrades(name: str, pools: NodePools | None) -> Iterator[InputError]:
+    if pools is not None and not pools.max_surge and not pools.max_unavailable:
+        rule = "must be at least 1 where max_surge is 0: nodes could not be upgraded"
+        yield InputError(join("capacity", name, "node_pools", "max_unavailable"), rule, 0)
 
 
 def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[InputError]:
@@ -57,6 +66,23 @@ def _check_rungs(
             if reported.isdisjoint({at, problem.message}):
                 reported |= {at, problem.message}
                 yield problem
+
+
+def _check_places(
+    platform: Platform, name: str, used: list[RegionCapacity]
+) -> Iterator[InputError]:
+    """A rung that names no zones needs its chip in one of the cluster's, or it is never there."""
+    for capacity in used:
+        zones = platform.regions[capacity.region].zones
+        for at, rung in capacity.rungs.items():
+            listed = zones_of(rung.accelerator, capacity.region, rung.provisioning)
+            trusted = capacity.settings.rungs[at].allow_unlisted_zones
+            if trusted or not listed or capacity.listed_zones[at]:
+                continue
+            where = join("regions", capacity.region, "zones")
+            rung_path = join("capacity", name, "rungs", at)
+            message = f"must have one of {', '.join(listed)} for {rung_path} ({rung.label})"
+            yield InputError(where, message, Bare(", ".join(zones)))
 
 
 def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:

@@ -3,10 +3,14 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from infra.plan import resolve
-from infra.plan.image_names import needed, repository_names
+from gke_inference.catalogue.versions import image as lock_image
+from infra.plan import Plan, resolve
+from infra.plan.image_names import engines, needed, repository_names
 from infra.stack import Attestation, Platform
 from infra.stack.problems import join, one_of
+
+_BY_TAG = ("dev", "local")
+"""Environments whose engines may run by tag, unasked."""
 
 
 def check_images(platform: Platform) -> Iterator[InputError]:
@@ -18,6 +22,37 @@ def check_images(platform: Platform) -> Iterator[InputError]:
     for name in images.digests:
         if name not in known:
             yield one_of(join("images", "digests", name), name, known)
+
+
+def check_pinned(plan: Plan) -> Iterator[InputError]:
+    """Yield the engines that run by tag where nobody said why they may.
+
+    A tag can be moved, and so can what is served; a development stack may live with that.
+
+    Args:
+        plan: A stack without any other fault, resolved.
+    """
+    platform = plan.platform
+    images = platform.images
+    if platform.environment in _BY_TAG or platform.unpinned_images is not None:
+        return
+    if images is not None and images.attestation is Attestation.ENFORCE:
+        return  # check_attested asks for more
+    digests = {} if images is None else images.digests
+    names = repository_names()
+    absent = sorted(
+        names[each]
+        for each in engines(plan)
+        if not lock_image(each).digest and names[each] not in digests
+    )
+    if absent:
+        yield InputError(
+            "images.digests",
+            f"must have {', '.join(absent)} where environment is not {' or '.join(_BY_TAG)}",
+            None,
+            ": `gke-inference images pin --stack` finds them, and until then 'unpinned_images'"
+            " says why they may run by tag",
+        )
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import CapacityByRegion
+from infra.rules.versions import check_standby
 from infra.stack import (
     ClusterMode,
     Form,
     Model,
     Platform,
-    ReleaseChannel,
     Replicas,
 )
 from infra.stack.problems import join, one_of
@@ -83,11 +83,8 @@ def _check_replicas(
         message = f"must be at most max ({replicas.max})"
         yield InputError(at, message, replicas.standby)
     elif replicas.standby == 0:
-        for region, settings in platform.regions.items():
-            late = settings.release_channel is not ReleaseChannel.RAPID
-            if late and region in platform.regions_of(model):
-                message = f"must be at least 1 in {region}: scaling from 0 needs channel rapid"
-                yield InputError(at, message, 0)
+        for region in platform.regions_of(model):
+            yield from check_standby(platform, region, at)
 
 
 def _check_served_names(platform: Platform) -> Iterator[InputError]:

@@ -23,9 +23,12 @@ def check_names(platform: Platform) -> Iterator[InputError]:
         "node account": names.node_account,
         "bucket": partial(names.bucket, "models"),
     }
-    for region in platform.regions:
+    for region, settings in platform.regions.items():
         where = join("regions", region)
+        exists = {"cluster": settings.existing.cluster, "bucket": settings.existing.bucket}
         for what, maker in makers.items():
+            if exists.get(what) is not None:
+                continue
             yield from _problem(where, f"gives its {what} a name that", partial(maker, region))
     for name, capacity in platform.capacity.items():
         where = join("capacity", name)

@@ -18,9 +18,28 @@ def check_regions(platform: Platform) -> Iterator[InputError]:
     for name, region in platform.regions.items():
         yield from _check_zones(name, region)
         yield from _check_mode(name, region)
+        yield from _check_keys(name, region)
         yield from _check_maintenance(name, region)
         yield from _check_ranges(name, region)
     yield from _check_overlaps(platform)
+    yield from _check_turns(platform)
+
+
+def _check_turns(platform: Platform) -> Iterator[InputError]:
+    """One region is upgraded after another where a platform is protected."""
+    if not platform.protection:
+        return
+    hours = {
+        name: platform.maintenance_of(name).hours_of_week
+        for name, region in platform.regions.items()
+        if region.existing.cluster is None  # its own window is managed elsewhere
+    }
+    for first, second in combinations(hours, 2):
+        if hours[first] & hours[second]:
+            named = second if platform.regions[second].maintenance is not None else first
+            other = first if named == second else second
+            message = f"must not overlap the window of {other} where protection is on"
+            yield InputError(join("regions", named, "maintenance"), message)
 
 
 def _check_zones(name: str, region: Region) -> Iterator[InputError]:
@@ -47,12 +66,24 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     if is_autopilot:
         message = "must be left out where mode is autopilot: GKE manages those nodes"
         yield InputError(join(*where, "system_pool"), message)
+    if pool.machine_type in pool.fallback or len(set(pool.fallback)) != len(pool.fallback):
+        message = f"must be different machine types beside {pool.machine_type}"
+        listed = Bare(", ".join(pool.fallback))
+        yield InputError(join(*where, "system_pool", "fallback"), message, listed)
     if pool.min_nodes > pool.max_nodes:
         message = f"must be at most max_nodes ({pool.max_nodes})"
         yield InputError(join(*where, "system_pool", "min_nodes"), message, pool.min_nodes)
     if pool.max_nodes < len(region.zones):
         message = f"must be at least {len(region.zones)}, as it begins with a node in each zone"
         yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
+
+
+def _check_keys(name: str, region: Region) -> Iterator[InputError]:
+    """A key encrypts what is in its own location only (cloud.google.com/kms/docs/locations)."""
+    for field in ("kms_key", "data_key"):
+        key: str | None = getattr(region, field)
+        if key is not None and key.split("/")[3] != name:
+            yield InputError(join("regions", name, field), f"must be a key of {name}", key)
 
 
 def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
@@ -71,8 +102,7 @@ def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
 
 
 def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
-    for use, cidr in _ranges(region).items():
-        where = join("regions", name, "ranges", use)
+    for where, (use, cidr) in _ranges(name, region).items():
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
@@ -92,9 +122,9 @@ def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
 
 def _check_overlaps(platform: Platform) -> Iterator[InputError]:
     ranges = [
-        (join("regions", name, "ranges", use), cidr)
+        (where, cidr)
         for name, region in platform.regions.items()
-        for use, cidr in _ranges(region).items()
+        for where, (_, cidr) in _ranges(name, region).items()
         if _is_network(cidr)
     ]
     for (first, first_cidr), (second, second_cidr) in combinations(ranges, 2):
@@ -103,8 +133,16 @@ def _check_overlaps(platform: Platform) -> Iterator[InputError]:
             yield InputError(second, message, second_cidr)
 
 
-def _ranges(region: Region) -> dict[str, str]:
-    return region.ranges.model_dump()
+def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
+    """Return the use and the value of each range of a region, by its path."""
+    found: dict[str, tuple[str, str]] = {}
+    if region.ranges is not None:
+        for use, cidr in region.ranges.model_dump().items():
+            found[join("regions", name, "ranges", use)] = (use, cidr)
+    if region.existing.subnet is not None:
+        where = join("regions", name, "existing", "subnet", "proxies")
+        found[where] = ("proxies", region.existing.subnet.proxies)
+    return found
 
 
 def _is_network(cidr: str) -> bool:

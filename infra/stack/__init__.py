@@ -10,7 +10,9 @@ from infra.stack.engines import (
     Quantization,
     Speculative,
 )
-from infra.stack.gateway import Exposure, Gateway
+from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
+from infra.stack.fields import BootDisk
+from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.models import (
     Canary,
@@ -42,6 +44,7 @@ from infra.stack.storage import ImageCache, Storage
 __all__ = [
     "Accelerator",
     "Attestation",
+    "BootDisk",
     "Budget",
     "Canary",
     "Capacity",
@@ -50,8 +53,12 @@ __all__ = [
     "Covers",
     "Day",
     "Disk",
+    "Dns",
     "Engine",
     "EngineSettings",
+    "Existing",
+    "ExistingInRegion",
+    "ExistingSubnet",
     "Exposure",
     "Flaw",
     "Form",

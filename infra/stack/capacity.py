@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import MachineType, Name, ProjectId, StackModel, Topology, Zone
+from infra.stack.fields import BootDisk, MachineType, Name, ProjectId, StackModel, Topology, Zone
 
 
 class Accelerator(StrEnum):
@@ -69,6 +69,8 @@ class Rung(StackModel):
     zone of a region."""
     allow_unlisted_zones: bool = False
     """Trusts zones that are newer than this version's catalogue of accelerators."""
+    boot_disk_type: BootDisk | None = None
+    """Type of the nodes' boot disks; by default what GKE takes for the machine."""
     max_run_hours: int | None = Field(default=None, ge=1, le=168)
     """Hours a flex-start machine may run, 168 at most."""
 
@@ -90,6 +92,10 @@ class NodePools(StackModel):
     """Nodes a pool may grow to."""
     min_nodes: int = Field(default=0, ge=0, le=1000)
     """Nodes a pool never goes below."""
+    max_surge: int = Field(default=0, ge=0, le=20)
+    """Nodes that an upgrade adds before it takes others away; each needs spare capacity."""
+    max_unavailable: int = Field(default=1, ge=0, le=20)
+    """Nodes that an upgrade takes away at a time; at least 1 where max_surge is 0."""
 
 
 class Capacity(StackModel):
@@ -102,7 +108,8 @@ class Capacity(StackModel):
     node_pools: NodePools | None = None
     """Makes the pools beforehand, as dual-container models need; GKE makes them otherwise."""
     image_cache: bool = False
-    """Whether its nodes carry the boot disk of `storage.image_cache`, with the engine images."""
+    """Whether its GPU nodes carry the boot disk of `storage.image_cache`, with the engine images;
+    nobody has shown one on a TPU node."""
 
     def rungs_in(self, region: str) -> dict[int, Rung]:
         """Return the rungs that a region has, by their place in the list."""

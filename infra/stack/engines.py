@@ -64,7 +64,7 @@ class EngineSettings(StackModel):
     kv_cache_dtype: KvCacheDtype | None = None
     """Number format of the KV cache; by default the model's."""
     max_batch: int | None = Field(default=None, ge=1, le=4096)
-    """Most requests computed at once; by default the engine's. On TPU a new value compiles anew."""
+    """Most requests computed at once (default: the engine's). On TPU a new value compiles again."""
     block_size: int | None = Field(default=None, ge=1, le=256)
     """Tokens of a block of the KV cache; by default the engine's."""
     engine_args: dict[str, bool | int | float | str] | None = None

@@ -1,5 +1,6 @@
 """What every model of a stack shares: strictness, and the field types with rules of their own."""
 
+from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +16,8 @@ _HOSTNAME: Final = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}$"
 _MACHINE_TYPE: Final = r"^[a-z][a-z0-9]*-[a-z0-9]+(-[a-z0-9]+)*$"
 _TOPOLOGY: Final = r"^[0-9]+(x[0-9]+){1,2}$"
 _WEIGHTS: Final = (
-    r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?$"
+    r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?"
+    r"(@[a-z0-9][a-z0-9._-]{0,62})?$"
 )
 _FOLDER: Final = r"^[A-Za-z0-9][-_A-Za-z0-9]*(/[A-Za-z0-9][-_A-Za-z0-9]*)*$"
 _KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$"
@@ -26,6 +28,13 @@ _DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
 _BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
 _BILLING_ACCOUNT: Final = r"^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$"
 _TOPIC: Final = r"^projects/[^/]+/topics/[^/]+$"
+_GKE_VERSION: Final = r"^1\.[0-9]+(\.[0-9]+(-gke\.[0-9]+)?)?$"
+_BUCKET: Final = r"^[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]$"
+_CLUSTER_PATH: Final = r"^projects/[^/]+/locations/[^/]+/clusters/[^/]+$"
+_NETWORK_PATH: Final = r"^projects/[^/]+/global/networks/[^/]+$"
+_REPOSITORY_PATH: Final = r"^projects/[^/]+/locations/[^/]+/repositories/[^/]+$"
+_SUBNET_PATH: Final = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
+_NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 
 PATTERN_WORDS: Final = {
@@ -39,7 +48,7 @@ PATTERN_WORDS: Final = {
     _HOSTNAME: "a host name such as models.example.com",
     _MACHINE_TYPE: "a machine type such as e2-standard-4",
     _TOPOLOGY: "a topology such as 2x2",
-    _WEIGHTS: "a path in the platform's model bucket, or gs://BUCKET/PATH",
+    _WEIGHTS: "a path in the platform's model bucket or gs://BUCKET/PATH, perhaps with @VERSION",
     _EMAIL: "an address such as oncall@example.com",
     _CHANNEL: "a channel such as #oncall",
     _HTTPS_URL: "a URL that begins with https://",
@@ -49,6 +58,13 @@ PATTERN_WORDS: Final = {
     _BILLING_ACCOUNT: "a billing account such as 012345-6789AB-CDEF01",
     _TOPIC: "projects/PROJECT/topics/TOPIC",
     _SOURCE: "projects/PROJECT/locations/LOCATION/connections/CONNECTION/repositories/REPOSITORY",
+    _GKE_VERSION: "a version of GKE such as 1.36 or 1.36.4-gke.1391002",
+    _BUCKET: "the name of a bucket, without gs://",
+    _CLUSTER_PATH: "projects/PROJECT/locations/LOCATION/clusters/NAME",
+    _NETWORK_PATH: "projects/PROJECT/global/networks/NAME",
+    _REPOSITORY_PATH: "projects/PROJECT/locations/LOCATION/repositories/NAME",
+    _SUBNET_PATH: "projects/PROJECT/regions/REGION/subnetworks/NAME",
+    _NAMESPACE: "lower-case letters, digits and hyphens",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """For each pattern, what it asks for, in the words of an error message."""
@@ -67,14 +83,31 @@ Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
 Weights = Annotated[str, Field(pattern=_WEIGHTS)]
 AdapterFolder = Annotated[str, Field(pattern=_FOLDER, max_length=100)]
 KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
+BucketName = Annotated[str, Field(pattern=_BUCKET)]
+ClusterPath = Annotated[str, Field(pattern=_CLUSTER_PATH)]
+NetworkPath = Annotated[str, Field(pattern=_NETWORK_PATH)]
+RangeName = Annotated[str, Field(pattern=_NAME, max_length=63)]
+RepositoryPath = Annotated[str, Field(pattern=_REPOSITORY_PATH)]
+SubnetPath = Annotated[str, Field(pattern=_SUBNET_PATH)]
+Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
 SourceRepository = Annotated[str, Field(pattern=_SOURCE)]
+GkeVersion = Annotated[str, Field(pattern=_GKE_VERSION)]
 BillingAccount = Annotated[str, Field(pattern=_BILLING_ACCOUNT)]
 TopicName = Annotated[str, Field(pattern=_TOPIC)]
 EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
 Channel = Annotated[str, Field(pattern=_CHANNEL)]
 HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
+
+
+class BootDisk(StrEnum):
+    """Types of the boot disks of nodes."""
+
+    BALANCED = "pd-balanced"
+    STANDARD = "pd-standard"
+    SSD = "pd-ssd"
+    HYPERDISK = "hyperdisk-balanced"
 
 
 class StackModel(BaseModel):

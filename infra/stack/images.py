@@ -45,8 +45,9 @@ class ImageBuilds(StackModel):
 class Images(StackModel):
     """A repository of the platform's own in each region, and what is taken from it."""
 
-    repository: Name
-    """Name of the Artifact Registry repository."""
+    repository: Name | None = None
+    """Name of the Artifact Registry repository that is made in each region; required where a region
+    names no `existing.repository`, and left out where all do."""
     attestation: Attestation = Attestation.NONE
     """Whether clusters look for attestations: `audit` logs what has none, `enforce` refuses it."""
     build: ImageBuilds | None = None

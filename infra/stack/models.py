@@ -131,7 +131,8 @@ class Model(StackModel):
     """One served model."""
 
     weights: Weights
-    """Path in the platform's model bucket, or gs://BUCKET/PATH of a bucket that exists."""
+    """Path in the platform's model bucket, or gs://BUCKET/PATH of a bucket that exists.
+    PATH@VERSION names a version; by default a replica takes the one that is current."""
     capacity: Name
     """Name of the capacity it runs on."""
     replicas: Replicas
@@ -163,8 +164,9 @@ class Model(StackModel):
     """Regions it runs in; every region by default."""
     priority: int = Field(default=10, ge=0, le=1_000_000)
     """Precedence when the queues are full: the higher is served, the lower is shed."""
-    timeout_seconds: int = Field(default=600, ge=1, le=3600)
-    """Longest answer the gateway waits for."""
+    timeout_seconds: int = Field(default=480, ge=1, le=3600)
+    """Longest answer the gateway waits for. Above 525 the autoscaler, which gives a pod ten minutes
+    to end, cuts the longest answers when it takes a node away."""
     disaggregated: Disaggregated | None = None
     """Computes long prompts on replicas of their own; `replicas` are then those that answer."""
     disk: Disk | None = None

@@ -4,7 +4,17 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.fields import Cidr, KeyName, MachineType, Name, StackModel, Zone
+from infra.stack.existing import ExistingInRegion
+from infra.stack.fields import (
+    BootDisk,
+    Cidr,
+    GkeVersion,
+    KeyName,
+    MachineType,
+    Name,
+    StackModel,
+    Zone,
+)
 
 
 class ClusterMode(StrEnum):
@@ -65,16 +75,45 @@ class Maintenance(StackModel):
     hours: int = Field(ge=4, le=24)
     """Length of a window in hours."""
 
+    @property
+    def hours_of_week(self) -> frozenset[int]:
+        """Hours of the week, from Monday's first, in which GKE may upgrade."""
+        days = list(Day)
+        return frozenset(
+            (days.index(day) * 24 + self.start_hour + hour) % (7 * 24)
+            for day in self.days
+            for hour in range(self.hours)
+        )
+
+
+_USUAL_DAYS = ((Day.SATURDAY, Day.SUNDAY), (Day.MONDAY, Day.TUESDAY), (Day.WEDNESDAY, Day.THURSDAY))
+_USUAL_START, _USUAL_HOURS = 2, 8
+
+
+def usual_maintenance(at: int) -> Maintenance:
+    """Return the window of the region at a place of the stack that names none.
+
+    One region's comes after another's, so that what an upgrade breaks is seen in one place first:
+    three windows share the weekend's days, and further regions have other days.
+    """
+    days = _USUAL_DAYS[at // 3 % len(_USUAL_DAYS)]
+    start = (_USUAL_START + _USUAL_HOURS * (at % 3)) % 24
+    return Maintenance(days=days, start_hour=start, hours=_USUAL_HOURS)
+
 
 class SystemPool(StackModel):
     """The nodes of everything that needs no accelerator."""
 
     machine_type: MachineType
     """Machine type of the nodes."""
+    fallback: tuple[MachineType, ...] = Field(default=(), max_length=4)
+    """Machine types of other families, a pool each: empty while the first type can be had."""
     min_nodes: int = Field(default=1, ge=1, le=100)
     """Nodes the pool never goes below, all zones together."""
     max_nodes: int = Field(default=3, ge=1, le=1000)
     """Nodes the pool may grow to, all zones together."""
+    boot_disk_type: BootDisk = BootDisk.BALANCED
+    """Type of the boot disks; C4 and N4 machines take hyperdisk-balanced only."""
 
 
 class Region(StackModel):
@@ -84,12 +123,21 @@ class Region(StackModel):
     """Who manages the nodes."""
     zones: tuple[Zone, ...] = Field(min_length=1)
     """Zones of the nodes."""
-    ranges: Ranges
-    """Address ranges of the region."""
+    ranges: Ranges | None = None
+    """Address ranges of the region; left out where `existing.subnet` is named, else required."""
     cluster: ClusterSpread = ClusterSpread.REGIONAL
     """Spread of the control plane; a zonal one stands in the first zone."""
-    release_channel: ReleaseChannel = ReleaseChannel.RAPID
-    """Channel of GKE versions; the inference gateway's newest features come by rapid first."""
+    release_channel: ReleaseChannel = ReleaseChannel.REGULAR
+    """Channel of GKE versions; rapid has the newest ones, and is outside GKE's SLA."""
+    version: GkeVersion | None = None
+    """Oldest GKE of the cluster. By default the minor version that the channel gives to new
+    clusters, or a newer one where the models need it; say it where the channel has got further.
+    Required for an existing cluster: the GKE that it has at least."""
+    hold_upgrades: bool | None = None
+    """Whether GKE leaves nodes and the minor version alone until the version's end of support, so
+    that no upgrade takes a scarce chip away; by default where `protection` is on."""
+    existing: ExistingInRegion = ExistingInRegion()
+    """What exists in the region and is named instead of made."""
     system_pool: SystemPool | None = None
     """Nodes without accelerators, in standard mode only."""
     authorized_networks: dict[Name, Cidr] = Field(default_factory=dict[str, str])
@@ -98,6 +146,23 @@ class Region(StackModel):
     """Turns node auto-provisioning on with these maxima: cpu (cores), memory (GiB), and chips by
     GKE's accelerator type. Compute classes make pools without it."""
     kms_key: KeyName | None = None
-    """Cloud KMS key that encrypts Kubernetes secrets; Google's own keys by default."""
+    """Cloud KMS key of the region for Kubernetes secrets; Google's own keys by default."""
+    data_key: KeyName | None = None
+    """Cloud KMS key of the region that encrypts what the stack keeps in it: buckets, the repository
+    of images, disks of weights and boot disks of nodes; Google's own keys by default. It is chosen
+    when these are made, and Google's service agents must be allowed to use it."""
     maintenance: Maintenance | None = None
-    """When GKE may upgrade; the weekend's nights by default."""
+    """When GKE may upgrade; by default eight hours of the weekend, one region's after another's."""
+
+    @property
+    def proxies(self) -> str:
+        """Range of the load balancer's proxies, of a region with one or the other kind of subnet.
+
+        Raises:
+            ValueError: It has neither, which the rules of a stack refuse.
+        """
+        if self.existing.subnet is not None:
+            return self.existing.subnet.proxies
+        if self.ranges is None:
+            raise ValueError("must have 'ranges' or 'existing.subnet'")
+        return self.ranges.proxies

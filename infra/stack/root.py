@@ -6,12 +6,13 @@ from pydantic import Field
 
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
+from infra.stack.existing import Existing
 from infra.stack.fields import ModelName, Name, ProjectId, RegionName, ShortName, StackModel
 from infra.stack.gateway import Gateway
 from infra.stack.images import Images
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
-from infra.stack.regions import Region
+from infra.stack.regions import Maintenance, Region, usual_maintenance
 from infra.stack.storage import Storage
 
 
@@ -35,21 +36,30 @@ class Platform(StackModel):
     gateway: Gateway
     """The endpoint."""
     allow_replace: tuple[str, ...] = ()
-    """Clusters, pools, buckets and disks that may be replaced or deleted, by name; what is not
-    named makes the preview fail. Take the names out again afterwards."""
+    """Stateful resources that may be replaced or deleted, by name: clusters, pools, buckets, disks,
+    repositories, keys. The engine refuses to lose others where `protection` is on; remove the names
+    after the deployment."""
     budget: Budget | None = None
     """What a month may cost, with alerts; none by default."""
+    existing: Existing = Existing()
+    """What all regions share, exists, and is named instead of made."""
     images: Images | None = None
     """A repository of one's own for all images; by default they come from where they are made."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""
+    mtu: int | None = Field(default=None, ge=1300, le=8896)
+    """Bytes of a packet of the network, 1460 by default; 8896 suits replicas over several hosts. It
+    cannot change while machines run."""
     network_policies: bool = True
     """Whether only the gateway and the readers of metrics can reach the pods that serve; false
     where the namespace has policies of another hand."""
     protection: bool = True
-    """Refuses to delete clusters and full buckets; false for stacks that come and go."""
+    """Refuses to delete or replace stateful resources; false for stacks that come and go."""
     storage: Storage = Storage()
     """Buckets and disk images."""
+    unpinned_images: str | None = Field(default=None, min_length=10, max_length=300)
+    """Why engines may run by tag; without a reason every environment but `dev` and `local` needs
+    their digests in `images.digests`."""
 
     def regions_of(self, model: Model) -> Mapping[str, Region]:
         """Return the regions a model runs in, in the order of the stack."""
@@ -62,6 +72,16 @@ class Platform(StackModel):
         return {
             name: model for name, model in self.models.items() if region in self.regions_of(model)
         }
+
+    def maintenance_of(self, region: str) -> Maintenance:
+        """Return when GKE may upgrade the cluster of a region."""
+        window = self.regions[region].maintenance
+        return usual_maintenance(list(self.regions).index(region)) if window is None else window
+
+    def holds_upgrades(self, region: str) -> bool:
+        """Return whether nodes and the minor version of a region wait for the end of support."""
+        held = self.regions[region].hold_upgrades
+        return self.protection if held is None else held
 
     def form_of(self, model: Model) -> Form:
         """Return the form of a model: what it says, or what its capacity asks for."""

@@ -31,15 +31,13 @@ def notes(word: str, region: str, way: str) -> tuple[str, ...]:
         region: where.
         way: one of `accelerators.PROVISIONING`.
     """
-    zones = zones_of(word, region)
+    zones = zones_of(word, region, way)
     found = [
         obtaining(way),
         f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
         if zones
         else "zones not listed",
     ]
-    if word == "nvidia-h100-80gb" and way == "on-demand":
-        found.append("1, 2 and 4 GPUs: spot and flex-start only, by general documentation")
     if minimum := accelerator(word).gke_minimum:
         found.append(f"GKE {minimum['standard']} or later")
     return tuple(found)

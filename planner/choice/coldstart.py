@@ -182,12 +182,12 @@ class Checked:
     what: str
     source: str
     published: float
-    reckoned: ColdStart
+    calculated: ColdStart
 
     @property
     def error(self) -> float:
-        """Reckoned over published, less one."""
-        return self.reckoned.seconds / self.published - 1
+        """Calculated over published, less one."""
+        return self.calculated.seconds / self.published - 1
 
 
 def checked() -> list[Checked]:

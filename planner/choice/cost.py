@@ -1,7 +1,6 @@
 """What models cost an hour and a month: at least, at most, expected, and what the prices rest on.
 
-Only accelerator machines are counted: the cluster's fee, system nodes, load balancers, storage and
-traffic out are not.
+Only accelerator machines are counted here; `infra.cost.stack_cost` adds the rest of a platform.
 """
 
 import math
@@ -13,7 +12,7 @@ from functools import cache
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.prices import Price, price, rung_price
 from gke_inference.catalogue.rungs import Rung
-from planner.amount import UNKNOWN, Amount, amount_of, largest, total
+from planner.amount import Amount, Missing, amount_of, largest, total
 
 FIELDS = ("minimum", "expected", "maximum")
 """The figures of a line and of a bill."""
@@ -41,40 +40,46 @@ class Served:
 
 @dataclass(frozen=True)
 class Option:
-    """A rung and what a replica on it costs an hour."""
+    """A rung in a region and what a replica on it costs an hour."""
 
     rung: str
+    region: str
     accelerator: str
     provisioning: str
     price: Price | None
 
     @property
     def usd_per_hour(self) -> Amount:
-        """The price as an amount, at least nothing where there is none."""
-        return amount_of(self.price) or UNKNOWN
+        """The price as an amount, which names what has none."""
+        return amount_of(self.price, self.rung, self.region)
 
 
 @dataclass(frozen=True)
 class Line:
-    """What one of `Served` costs; dollars an hour, None where no rung has a price.
+    """What one of `Served` costs; dollars an hour.
 
-    Minimum and expected are known from below where a rung up to the first with a price lacks a
-    price or a part of one, the maximum where any rung does.
+    Minimum and expected miss the rungs without a price up to the first that has one, the maximum
+    every rung without a price.
     """
 
     served: Served
     options: tuple[Option, ...]
     expected_replicas: int
-    minimum: Amount | None
-    """As few replicas as allowed, on the first rung with a price."""
-    expected: Amount | None
-    maximum: Amount | None
+    minimum: Amount
+    """As few replicas as allowed, on the first rung with a price; nothing where none has one."""
+    expected: Amount
+    maximum: Amount
     """As many replicas as allowed, on the most expensive rung with a price."""
 
     @property
     def first(self) -> Option | None:
         """The rung that minimum and expected are priced on."""
         return next((option for option in self.options if option.price is not None), None)
+
+    @property
+    def replica(self) -> Amount | None:
+        """An hour of a replica on that rung; it misses the rungs before it, too."""
+        return None if self.first is None else _replica(self.options)
 
     @property
     def unpriced(self) -> tuple[str, ...]:
@@ -90,7 +95,7 @@ class Bill:
 
     def total(self, field: str) -> Amount:
         """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
-        return total(getattr(line, field) or UNKNOWN for line in self.lines)
+        return total(getattr(line, field) for line in self.lines)
 
     def by(self, key: str) -> dict[str, "Bill"]:
         """Return the bills by `model`, `region` or `provisioning`."""
@@ -106,30 +111,16 @@ class Bill:
         return {name: Bill(tuple(lines)) for name, lines in found.items()}
 
     @property
-    def unpriced(self) -> list[str]:
-        """Rungs without a price, as `RUNG in REGION`."""
-        names = (f"{rung} in {line.served.region}" for line in self.lines for rung in line.unpriced)
-        return list(dict.fromkeys(names))
+    def missing(self) -> tuple[Missing, ...]:
+        """What has no price, of every rung that a replica may take."""
+        return total(self.total(field) for field in FIELDS).missing
 
     @property
-    def lacking(self) -> list[str]:
-        """Rungs without a price or a part of one, as `RUNG in REGION`."""
-        names = (
-            f"{option.rung} in {line.served.region}"
-            for line in self.lines
-            for option in line.options
-            if option.usd_per_hour.at_least
-        )
-        return list(dict.fromkeys(names))
-
-    def outdated(self, today: date) -> dict[str, list[str]]:
-        """Return the sources of prices that are `stale` or `undated`, with their dates."""
-        found: dict[str, list[str]] = {}
-        for line in self.lines:
-            for option in line.options:
-                if option.price is not None and (said := freshness(option.price, today)) != "fresh":
-                    found.setdefault(said, []).append(f"{option.price.source}, {option.price.date}")
-        return {said: list(dict.fromkeys(sources)) for said, sources in found.items()}
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """The sources of its prices, each with its date."""
+        prices = (option.price for line in self.lines for option in line.options)
+        found = ((price.source, price.date) for price in prices if price is not None)
+        return tuple(dict.fromkeys(found))
 
 
 def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
@@ -150,14 +141,20 @@ def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
 def _line(one: Served, mean_share: float) -> Line:
     options = tuple(_option(rung, one.region) for rung in one.rungs)
     expected = max(one.minimum, math.ceil(one.maximum * mean_share))
-    priced = [option.usd_per_hour for option in options if option.price is not None]
-    if not priced:
-        return Line(one, options, expected, None, None, None)
-    first = Amount(priced[0].value, options[0].usd_per_hour.at_least)
-    highest = largest(option.usd_per_hour for option in options)
+    first, highest = _replica(options), largest(option.usd_per_hour for option in options)
     return Line(
         one, options, expected, first * one.minimum, first * expected, highest * one.maximum
     )
+
+
+def _replica(options: Iterable[Option]) -> Amount:
+    """Return a replica's price on the first rung with one; it misses the rungs before."""
+    tried: list[Amount] = []
+    for option in options:
+        tried.append(option.usd_per_hour)
+        if option.price is not None:
+            break
+    return total(tried)
 
 
 @cache
@@ -170,18 +167,32 @@ def machine_price(word: str, region: str, provisioning: str, machine_type: str) 
         provisioning: how it is bought.
         machine_type: Google's name of it.
     """
-    return price(word, region, provisioning, machine_type=machine_type, allow_lower_bound=True)
+    return price(word, region, provisioning, machine_type=machine_type, allow_partial=True)
 
 
 def _option(rung: Rung, region: str) -> Option:
-    found = rung_price(rung, region, allow_lower_bound=True)
-    return Option(rung.label, rung.accelerator, rung.provisioning, found)
+    found = rung_price(rung, region, allow_partial=True)
+    return Option(rung.label, region, rung.accelerator, rung.provisioning, found)
 
 
-def freshness(price: Price, today: date) -> str:
+def outdated(sources: Iterable[tuple[str, str]], today: date) -> dict[str, list[str]]:
+    """Return the sources that are `stale` or `undated`, each once, with their dates.
+
+    Args:
+        sources: of prices, each with its date.
+        today: on which they are looked at.
+    """
+    found: dict[str, list[str]] = {}
+    for source, day in dict.fromkeys(sources):
+        if (said := freshness(day, today)) != "fresh":
+            found.setdefault(said, []).append(f"{source}, {day}")
+    return found
+
+
+def freshness(day: str, today: date) -> str:
     """Return `fresh`, `stale` (older than 120 days) or `undated` (the source names a year only)."""
     try:
-        age = (today - date.fromisoformat(price.date)).days
+        age = (today - date.fromisoformat(day)).days
     except ValueError:
         return "undated"
     return "stale" if age > STALE_DAYS else "fresh"

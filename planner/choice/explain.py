@@ -9,7 +9,6 @@ from gke_inference.sizing.memory import (
     kv_copies,
     kv_token_bytes,
 )
-from planner.amount import Amount
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
@@ -116,11 +115,11 @@ def _money(question: Question, choice: Choice) -> list[str]:
     if choice.price is None or choice.usd_per_hour is None or choice.usd_per_million is None:
         return [f"price: none is published for {choice.provisioning} in {choice.region}"]
     each = choice.price
-    paid = Amount(each.usd_per_hour, each.is_lower_bound).text("$.2f", "at least ")
+    lacks = ", for its accelerators alone" if each.lacks_host else ""
     tokens = question.rate * question.made * 3600 / 1e6
     return [
-        f"price of a replica, {choice.provisioning} in {choice.region}: {paid}/h "
-        f"({each.source}, {each.date}, {each.confidence})",
+        f"price of a replica, {choice.provisioning} in {choice.region}: ${each.usd_per_hour:.2f}/h"
+        f"{lacks} ({each.source}, {each.date}, {each.confidence})",
         f"cost: {choice.replicas} x ${each.usd_per_hour:.2f} = ${choice.usd_per_hour.value:.2f}/h; "
         f"/ {tokens:.2f} million tokens of answers an hour = ${choice.usd_per_million.value:.2f} "
         f"a million",

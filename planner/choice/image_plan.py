@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
 
-from gke_inference.catalogue.accelerators import PROVISIONING, accelerator_names, regions_of
+from gke_inference.catalogue.accelerators import (
+    PROVISIONING,
+    accelerator_names,
+    is_sold,
+    regions_of,
+)
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import price
@@ -166,7 +171,7 @@ def _bought(
     smallest = min(offered(word).machines, key=lambda entry: entry.chips)
     found: list[PictureChoice] = []
     for way in PROVISIONING:
-        if way in ("reservation", "calendar"):
+        if way in ("reservation", "calendar") or not is_sold(word, smallest.name, region, way):
             continue
         listed = price(word, region, way, machine_type=smallest.name)
         if listed is None:

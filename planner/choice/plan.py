@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 
-from gke_inference.catalogue.accelerators import PROVISIONING, regions_of
+from gke_inference.catalogue.accelerators import PROVISIONING, is_sold, regions_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import Price
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import kv_cache_gib
 from planner.choice.availability import notes
-from planner.choice.candidates import Candidate, Refused, candidates
+from planner.choice.candidates import Candidate, Form, Refused, candidates
 from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
 from planner.speed.correction import Traits, correction, gather, traits
@@ -160,7 +160,7 @@ def plan(question: Question) -> Plan:
     choices = [
         _choice(question, one, found, at, provisioning, region)
         for at, one in enumerate(held)
-        for region, provisioning in _offers(one.form.word, question)
+        for region, provisioning in _offers(one.form, question)
     ]
     return Plan(question, tuple(sorted(choices, key=lambda one: one.sort_key)), tuple(refused))
 
@@ -229,14 +229,19 @@ def operation(question: Question, held: Sequence[Candidate]) -> Operation:
 
 
 @cache
-def _offered(word: str) -> tuple[tuple[str, str], ...]:
-    return tuple((region, way) for region in regions_of(word) for way in FOR_SERVING)
+def _offered(word: str, machine_type: str) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (region, way)
+        for region in regions_of(word)
+        for way in FOR_SERVING
+        if is_sold(word, machine_type, region, way)
+    )
 
 
-def _offers(word: str, question: Question) -> list[tuple[str, str]]:
+def _offers(form: Form, question: Question) -> list[tuple[str, str]]:
     return [
         (region, way)
-        for region, way in _offered(word)
+        for region, way in _offered(form.word, form.machine_type)
         if (not question.regions or region in question.regions)
         and (way in question.provisioning if question.provisioning else way != "reservation")
     ]
@@ -281,8 +286,8 @@ def _choice(
 @cache
 def _notes(word: str, region: str, way: str, listed: Price | None) -> tuple[str, ...]:
     """Return what is known about getting it, and about its price."""
-    partial = listed is not None and listed.is_lower_bound
-    return (*notes(word, region, way), *(["price without the host's part"] if partial else []))
+    partial = listed is not None and listed.lacks_host
+    return (*notes(word, region, way), *(["price of the accelerators alone"] if partial else []))
 
 
 _LADDER = ("reservation", "on-demand", "flex-start", "spot")

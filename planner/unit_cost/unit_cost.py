@@ -87,7 +87,7 @@ class UnitCost:
     speed: Speed
     utilisation: float
     usd_per_replica_hour: Amount | None
-    """At least that, where the price lacks a part, or a rung before the one it is of has none."""
+    """It misses the rungs without a price before the one that it is of."""
     replicas: float
     """Expected ones: the weight of this line beside others."""
 

@@ -39,6 +39,15 @@ class ClassRung:
         )
 
     @property
+    def way(self) -> str:
+        """How its machines are bought, in the words of the catalogue."""
+        if at(self.body, "reservations", "affinity") == "Specific":
+            return "reservation"
+        if self.is_flex:
+            return "flex-start"
+        return "spot" if self.is_spot else "on-demand"
+
+    @property
     def is_spot(self) -> bool:
         """Whether Google may take its nodes away."""
         return self.body.get("spot") is True

@@ -48,7 +48,7 @@ def measure(
         chosen: workloads; None or empty: all.
         names: policies; None or empty: all.
         workers: runs at a time.
-        draws: whether to write the page and the pictures of the docs anew.
+        draws: whether to write the page and the pictures of the docs again.
 
     Raises:
         CommandError: a name is unknown, or a run failed.

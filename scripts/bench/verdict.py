@@ -24,7 +24,7 @@ _STACKS = ("local", "prod")
 
 
 def changed(text: str) -> str:
-    """Return a stack whose first model has half the context, so that its pods start anew."""
+    """Return a stack whose first model has half the context, so that its pods restart."""
     document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
     model: Any = next(iter(document["config"][f"{PROJECT}:{KEY}"]["models"].values()))
     model["context"] //= 2

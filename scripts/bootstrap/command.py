@@ -62,6 +62,7 @@ def settings_of(platform: Platform, ci: str | None, location: str | None) -> Sta
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
         has_images=platform.images is not None,
+        has_records=platform.gateway.dns is not None,
     )
 
 

@@ -1,31 +1,22 @@
 """The two places where a project can be prepared: Google Cloud, and the twin."""
 
-import io
-import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-from urllib.parse import urlsplit
-
-import requests
 
 from infra.bootstrap.settings import Project
+from scripts.backend.twin_cloud import twin_cloud
 from scripts.bootstrap.state import Surroundings
 from scripts.shared import google_clients
-from scripts.shared.google_cloud import Cloud, Json, Response
+from scripts.shared.google_cloud import Cloud
 from scripts.shared.tool_setup import ensure_tools
 from twin import daemon
 from twin.host.paths import REPOSITORY, TwinPaths
-from twin.providers.gcp import server
 from twin.providers.gcp.effects import gcs
 from twin.pulumi.environment import pulumi_environment
 from twin.toolchain import tool
 
 Place = tuple[Cloud, Surroundings]
-_STORAGE: Final = "storage.googleapis.com"
 
 
 def in_google_cloud(project: Project) -> Place:
@@ -70,44 +61,6 @@ def on_twin(project: Project, paths: TwinPaths) -> Place:
         "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # the engine asks for some before it opens a bucket
         "STORAGE_EMULATOR_HOST": gcs.url(paths).removeprefix("http://"),  # as the engine reads it
     }
-    cloud = Cloud(project.id, TwinSession(paths, project.number))
+    cloud = twin_cloud(project.id, project.number, paths)
     folder = paths.root / "bootstrap" / project.id
     return cloud, Surroundings(tool("pulumi"), environment, folder)
-
-
-def _answer(status: int, body: Json) -> requests.Response:
-    answer = requests.Response()
-    answer.status_code = status
-    answer.raw = io.BytesIO(json.dumps(body).encode())
-    return answer
-
-
-@dataclass(frozen=True)
-class TwinSession:
-    """Answers requests to Google's APIs from a twin: what is there, and what buckets hold."""
-
-    paths: TwinPaths
-    project_number: int
-
-    def request(
-        self,
-        method: str,
-        url: str,
-        *,
-        json: Json | None,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str],
-        timeout: float,
-    ) -> Response:
-        """Answer one request."""
-        parts = urlsplit(url)
-        if parts.netloc == _STORAGE:
-            address = f"{gcs.url(self.paths)}{parts.path}"
-            return requests.request(method, address, json=json, params=params, timeout=timeout)
-        name = parts.path.removeprefix("/v1/")
-        if parts.netloc == "serviceusage.googleapis.com":
-            api = name.rpartition("/")[2]
-            return _answer(200, {"name": f"projects/{self.project_number}/services/{api}"})
-        if any(record.id == name for record in server.world_of(self.paths).store.all()):
-            return _answer(200, {"name": name})
-        return _answer(404, {"error": {"message": f"{name} was not found"}})

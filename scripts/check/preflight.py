@@ -1,16 +1,17 @@
-"""`gke-inference preflight`: whether each model can start on each rung."""
+"""`gke-inference preflight`: whether each model can start on each rung, and in which project."""
 
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from scripts.check.preflight_checks import Check, Line, lines
+from scripts.check.preflight_cloud import check_project
 from scripts.shared.kernel_programs import run_kernels
-from scripts.terminal.console import console, step
+from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
 from scripts.terminal.tables import Listing, print_table, prose
@@ -23,13 +24,43 @@ _MARKS = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 
 def preflight(
     stack: StackOption,
+    cloud: Annotated[
+        bool,
+        typer.Option(
+            "--cloud",
+            help="Check the project instead: what the stack needs there before its first `up`."
+            " Reads with application default credentials, and changes nothing.",
+        ),
+    ] = False,
+    twin: Annotated[
+        bool,
+        typer.Option(
+            "--twin",
+            help="With --cloud: check the project of the same name on the twin, which is started.",
+        ),
+    ] = False,
+    allow_unseen: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unseen",
+            help="With --cloud: exit 0 although Google refuses to show something.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check that every model starts on every rung: memory, attention kernel, block table.
 
-    Exits 1 if one does not.
+    Exits 1 if one does not. With `--cloud`, exits 1 if something is missing in the project or
+    cannot be seen.
     """
-    found = list(lines(plan_of(stack)))
+    for option, is_given in (("--allow-unseen", allow_unseen), ("--twin", twin)):
+        if is_given and not cloud:
+            raise CommandError(f"{option}: must be omitted without --cloud")
+    plan = plan_of(stack)
+    if cloud:
+        check_project(plan, stack, on_twin=twin, as_json=as_json, allow_unseen=allow_unseen)
+        return
+    found = list(lines(plan))
     if as_json:
         checked = compiled(found)
         print(json.dumps([_plain(one) for one in checked], indent=1))

@@ -12,6 +12,7 @@ import typer
 
 from scripts.shared.data_loss import EVENTS, event_log, refuse_losses
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_preview
+from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import StackOption
 from scripts.terminal.output_files import check_output, write_output
@@ -49,16 +50,25 @@ def preview(
     comment: Annotated[
         Path | None, typer.Option(help="Append a pull request comment to this file.")
     ] = None,
+    cloud: Annotated[
+        bool,
+        typer.Option(
+            "--cloud",
+            help="Preview against the deployed stack, with the Pulumi CLI and backend of this shell"
+            " instead of the twin's.",
+        ),
+    ] = False,
     official: OfficialOption = False,
 ) -> None:
     """Preview a stack with the policy pack; changes nothing.
 
     Exits 1 if the update breaks a mandatory policy, or deletes or replaces a protected resource.
     """
+    if cloud and official:
+        raise CommandError("--official: must be omitted with --cloud, which runs your own plugins")
     check_file(stack)
     check_output("--comment", comment)
-    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
-    engine.ensure_stack(stack)
+    engine = PulumiCli({}) if cloud else _on_twin(stack, official=official)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events.json"
         arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]
@@ -72,11 +82,17 @@ def preview(
             sys.stderr.write(answer.stderr)
         if comment is not None:
             write_output("--comment", comment, lambda file: _comment(file, stack, answer, events))
+        refuse_losses(stack, events)  # first: the engine refuses to lose what is protected, too
         if answer.returncode:
             if breaks_policy(events):
                 raise CheckFailedError(f"{stack}: breaks a mandatory policy; see above")
             raise CommandError(f"the preview of {stack} failed; see above")
-        refuse_losses(stack, events)
+
+
+def _on_twin(stack: str, *, official: bool) -> Engine:
+    engine = Engine(TwinPaths.default(), official=official_to_preview(official))
+    engine.ensure_stack(stack)
+    return engine
 
 
 def breaks_policy(events: Path) -> bool:
@@ -94,10 +110,9 @@ def _comment(
 ) -> None:
     """Append the comment; a loss fails the preview, as a policy does."""
     output, succeeded = answer.stdout + answer.stderr, answer.returncode == 0
-    if succeeded:
-        try:
-            refuse_losses(stack, events)
-        except CommandError as error:
-            output, succeeded = f"{output}\n{error}", False
+    try:
+        refuse_losses(stack, events)
+    except CommandError as error:
+        output, succeeded = f"{output}\n{error}", False
     with file.open("a") as stream:
         stream.write(markdown(stack, output, succeeded))

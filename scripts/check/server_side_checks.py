@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from policies.framework.reading import CLUSTER
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
@@ -75,9 +76,20 @@ def check_resources(resources: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def _versions(resources: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the GKE version that each cluster asks for: it decides what its API server takes."""
+    return {
+        str(state["inputs"]["name"]): str(state["inputs"]["minMasterVersion"])
+        for state in resources
+        if state["type"] == CLUSTER and "minMasterVersion" in state["inputs"]
+    }
+
+
 def check_folder(folder: Path) -> list[str]:
     """Return every refusal of what `render` wrote into a folder."""
-    problems = check_resources(json.loads((folder / "resources.json").read_text()))
+    resources: list[dict[str, Any]] = json.loads((folder / "resources.json").read_text())
+    problems = check_resources(resources)
+    versions = _versions(resources)
     with tempfile.TemporaryDirectory(prefix="strict-") as temporary:
         paths = TwinPaths(Path(temporary))
         daemon.prepare(paths)
@@ -89,7 +101,7 @@ def check_folder(folder: Path) -> list[str]:
                 name=cluster.name,
                 zones=("us-central1-a",),
                 autopilot=False,
-                version="",
+                version=versions.get(cluster.name, ""),
                 uid="strict",
             )
             try:

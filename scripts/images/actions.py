@@ -204,8 +204,7 @@ def _urls(platform: Platform) -> dict[str, str]:
         raise ImagesError(
             "images: is required in the stack (images.repository: name of the repository)"
         )
-    name = platform.images.repository
-    return {region: repository_url(platform, region, name) for region in platform.regions}
+    return {region: repository_url(platform, region) for region in platform.regions}
 
 
 def _asked(platform: Platform, only: Sequence[str]) -> list[str]:

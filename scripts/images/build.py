@@ -42,9 +42,7 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
             refuse_severity=(
                 images.build.refuse_severity.value if images.build else "critical"
             ).upper(),
-            repositories=tuple(
-                repository_url(platform, region, images.repository) for region in platform.regions
-            ),
+            repositories=tuple(repository_url(platform, region) for region in platform.regions),
             revision=revision,
         )
         for name in known

@@ -133,7 +133,7 @@ def lock(
         wanted = {folders[name] for name in only} if only else None
         changed = images_lock.refresh(check=dry_run, upgrade=upgrade, only=wanted)
     for name in changed:
-        _print_line(f"workloads/images/{name}/requirements.lock")
+        _print_line(str(images_lock.locks()[name].locked.relative_to(REPOSITORY)))
     if dry_run and changed:
         _print_line(f"{len(changed)} locks are out of date: run gke-inference images lock")
         raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -90,8 +90,12 @@ def folder_of(build: Build) -> Path:
 
 
 def locks() -> dict[str, PackageLock]:
-    """Return the locks by the folder of their image; an image without own packages has none."""
+    """Return the locks by the folder of their image, and that of the job that moves weights.
+
+    An image without own packages has none.
+    """
     found = {build.folder: PackageLock(folder_of(build)) for build in builds().values()}
+    found["transfer"] = PackageLock(CONTEXT / "transfer")
     return {name: lock for name, lock in found.items() if lock.wanted.exists()}
 
 

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from infra.stack import Exposure
+from scripts.backend.choose import CloudOption, open_backend
 from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, stack_of
@@ -28,6 +30,7 @@ def ask(
         bool, typer.Option("--image", help="Generate images instead of text.")
     ] = False,
     stack: StackOption = "local",
+    cloud: CloudOption = False,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of images to generate.")
     ] = 1,
@@ -46,7 +49,9 @@ def ask(
         check_folder("--out", out)
         if not _SIZE.fullmatch(size):
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
-    endpoint = endpoint_of(stack, TwinPaths.default().root.parent)
+    endpoint = (
+        _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
+    )
     task = "image" if image else "generate"
     model = model or _first_model(stack, task)
     if not image:
@@ -75,16 +80,38 @@ def endpoint_of(stack: str, folder: Path) -> str:
     file = folder / stack / "endpoint"
     if file.exists():
         endpoint = file.read_text().strip()
-        url = urlsplit(endpoint)
-        try:
-            socket.create_connection((url.hostname, url.port or 80), _CONNECT_SECONDS).close()
-        except OSError:
-            pass
-        else:
+        if not _connection_problem(endpoint):
             return endpoint
     raise CommandError(
         f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
     )
+
+
+def _cloud_endpoint(stack: str) -> str:
+    """Return the URL of a stack's gateway in Google Cloud that accepts connections.
+
+    Raises:
+        CommandError: The stack is not up there, or nothing answers from this machine.
+    """
+    with open_backend(stack, cloud=True) as backend:
+        endpoint = backend.endpoint()
+    problem = _connection_problem(endpoint)
+    if problem:
+        where = "an internal gateway answers in its network only"
+        is_internal = stack_of(stack).gateway.exposure is Exposure.INTERNAL
+        raise CommandError(f"{endpoint}: {problem}" + (f"; {where}" if is_internal else ""))
+    return endpoint
+
+
+def _connection_problem(endpoint: str) -> str:
+    """Return why nothing answers at a URL; empty where something accepts connections."""
+    url = urlsplit(endpoint)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:
+        socket.create_connection((url.hostname, port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        return f"cannot be reached from here: {error.strerror or error}"
+    return ""
 
 
 def _first_model(stack: str, task: str) -> str:

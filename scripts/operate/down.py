@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from policies.framework.reading import CLUSTER
+from scripts.backend.backend import Maker
+from scripts.backend.recovery import recover
+from scripts.backend.twin import TwinBackend
+from scripts.backend.twin_leftovers import leftovers
 from scripts.shared.engine import Engine, OfficialOption, official_to_deploy, stack_names
-from scripts.shared.leftovers import leftovers
-from scripts.shared.recover import recover
 from scripts.terminal.console import CommandError, console
 from twin import daemon
 from twin.cluster import lifecycle as clusters
@@ -39,7 +41,9 @@ def down(
         _remove_unknown_clusters(paths)
         left = leftovers(paths)
         if left:
-            raise CommandError(f"the stacks are destroyed, but the twin has {'; '.join(left)}")
+            raise CommandError(
+                f"the stacks are destroyed, but the twin has {'; '.join(map(str, left))}"
+            )
         console.print("Nothing is left in the cloud.")
     daemon.shut_down(paths)
     still = processes.running(paths)
@@ -65,8 +69,23 @@ def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
         engine.ensure_stack(stack)
         daemon.repair(paths)
         recover(engine, stack)
-        if engine.run("destroy", "--yes", "--skip-preview", "-s", stack).returncode:
+        destroy = ("destroy", "--yes", "--skip-preview", "-s", stack)
+        if engine.run(*destroy).returncode and not (
+            _remove_what_gke_left(paths) and engine.run(*destroy).returncode == 0
+        ):
             raise CommandError(f"destroy of {stack} failed; see above. Run it again to continue")
+
+
+def _remove_what_gke_left(paths: TwinPaths) -> bool:
+    """Remove what clusters that are gone left, as `sweep --delete` does; return whether any was."""
+    if clusters.folders(paths):
+        return False
+    backend = TwinBackend("", paths)
+    left = [each for each in backend.leftovers() if each.maker is Maker.GKE]
+    for each in left:
+        backend.remove(each)
+        console.print(f"Removed what a cluster left: {each}.", markup=False, soft_wrap=True)
+    return bool(left)
 
 
 def _remove_unknown_clusters(paths: TwinPaths) -> None:

@@ -1,38 +1,22 @@
-"""`gke-inference logs`: the access logs of the twin's gateways; no line has a prompt."""
+"""`gke-inference logs`: the access logs of a stack's gateways; no line has a prompt."""
 
 import json
 import re
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scripts.observe.access_log import Entry, entries, trace_of
+from scripts.backend.backend import Wanted
+from scripts.backend.choose import CloudOption, check_only_with_cloud, open_backend
+from scripts.observe.access_log import Entry, trace_of
 from scripts.terminal.console import CommandError, console
-from twin.cluster import lifecycle as clusters
-from twin.host.paths import TwinPaths
 
 _LOOK_SECONDS = 0.5
+_CLOUD_LOOK_SECONDS = 5.0  # Cloud Logging allows 60 reads a minute in a project
+_MINUTES = 60
 _STATUS = re.compile("[1-5]([0-9][0-9]|xx)")
-
-
-def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
-    """Return whether a line of the access log passes the filters; an empty filter passes all.
-
-    Args:
-        entry: Line of the log.
-        model: Exact name of a model.
-        status: Status code such as `503`, or class such as `5xx`.
-        trace: Prefix of a trace ID.
-    """
-    code = str(entry.get("code", ""))
-    fits = code[:1] == status[:1] if status.endswith("xx") else code == status
-    return (
-        (not model or entry.get("model") == model)
-        and (not status or fits)
-        and (not trace or trace_of(entry).startswith(trace))
-    )
+_TRACE = re.compile("[0-9a-f]{1,32}")
 
 
 def shown(entry: Entry) -> str:
@@ -46,29 +30,40 @@ def shown(entry: Entry) -> str:
 
 
 def logs(
-    model: Annotated[str, typer.Option(help="Only requests for this model.")] = "",
+    model: Annotated[
+        str, typer.Option(help="Only requests for this model; on the twin only.")
+    ] = "",
     status: Annotated[
         str, typer.Option(help="Only this status code or class, such as 503 or 5xx.")
     ] = "",
     trace: Annotated[str, typer.Option(help="Only the trace with this ID prefix.")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new requests.")] = False,
+    cloud: CloudOption = False,
+    stack: Annotated[
+        str, typer.Option(help="With --cloud: the stack. The twin shows all of its gateways.")
+    ] = "",
+    minutes: Annotated[
+        int | None,
+        typer.Option(min=1, max=43_200, help="With --cloud: how far back to look. Default: 60."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the log lines as JSON.")] = False,
 ) -> None:
-    """Show the requests that passed the gateways of the twin."""
+    """Show the requests that passed the gateways; no line has a prompt.
+
+    In Google Cloud these are the sampled lines of the load balancers, a minute late.
+    """
     if status and not _STATUS.fullmatch(status):
         raise CommandError(f"--status: must be a status code such as 503 or 5xx, got {status!r}")
-    paths = TwinPaths.default()
-    if not clusters.folders(paths):
-        raise CommandError("the twin has no cluster, so no gateway; start it with make up")
-    files: dict[Path, int] = {}
-    while True:
-        for folder in clusters.folders(paths):
-            for file in sorted((folder / "logs").glob("gateway-*.access.jsonl")):
-                files.setdefault(file, 0)
-        for entry in sorted(entries(files), key=lambda one: str(one.get("time"))):
-            if is_wanted(entry, model, status, trace):
+    if trace and not _TRACE.fullmatch(trace):
+        raise CommandError(f"--trace: must be hexadecimal digits, got {trace!r}")
+    check_only_with_cloud(cloud=cloud, stack=stack, minutes=minutes)
+    wanted = Wanted(model, status, trace, minutes or _MINUTES)
+    with open_backend(stack, cloud=cloud) as backend:
+        log = backend.access_log(wanted)
+        while True:
+            for entry in log.read():
                 text = json.dumps(entry) if as_json else shown(entry)
                 console.print(text, markup=False, soft_wrap=True)
-        if not follow:
-            return
-        time.sleep(_LOOK_SECONDS)
+            if not follow:
+                return
+            time.sleep(_CLOUD_LOOK_SECONDS if cloud else _LOOK_SECONDS)

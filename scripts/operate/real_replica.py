@@ -1,16 +1,14 @@
 """The replica with the real engine that `up --real-engine` asks for."""
 
-from infra.plan.names import NAMESPACE, object_name
+from infra.plan.names import object_name
+from scripts.shared.clusters import of_twin
 from scripts.shared.placements import Placement, placements, settled
 from scripts.terminal.console import CommandError
-from twin.cluster import lifecycle as clusters
 from twin.cluster.agent.launching.real_engine import replica
-from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
-from twin.wire.kube import Kube
 
 
-def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:
+def keep_real(paths: TwinPaths, namespace: str, model: str, timeout: float) -> str:
     """Ensure that a ready replica of a model runs the real engine, and return its pod's name.
 
     The replica that started first runs the real engine. If that replica is gone since another
@@ -18,6 +16,7 @@ def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:
 
     Args:
         paths: Paths of the twin.
+        namespace: Namespace of the models.
         model: Name in the stack.
         timeout: Maximum start time of the real engine, in seconds.
 
@@ -29,7 +28,7 @@ def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:
         ready = _ready(paths, model)
         if not ready:
             raise CommandError(f"no replica of {model} is ready, so none can run the real engine")
-        _end(paths, ready[0])
+        _end(paths, namespace, ready[0])
         settled(paths, timeout, quiet=3.0)
     name = replica(paths)
     if name is None or name not in [one.pod for one in _ready(paths, model)]:
@@ -41,13 +40,13 @@ def keep_real(paths: TwinPaths, model: str, timeout: float) -> str:
 
 def _ready(paths: TwinPaths, model: str) -> list[Placement]:
     return [
-        one for one in placements(paths) if one.model == object_name(model) and one.state == "ready"
+        one
+        for one in placements(of_twin(paths))
+        if one.model == object_name(model) and one.state == "ready"
     ]
 
 
-def _end(paths: TwinPaths, one: Placement) -> None:
-    for folder in clusters.folders(paths):
-        spec = ClusterSpec.load(folder)
-        if spec.name == one.cluster:
-            kube = Kube(clusters.handle(spec.location, spec.name, paths).kubeconfig)
-            kube.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{one.pod}")
+def _end(paths: TwinPaths, namespace: str, one: Placement) -> None:
+    for cluster in of_twin(paths):
+        if cluster.name == one.cluster:
+            cluster.kube.delete(f"/api/v1/namespaces/{namespace}/pods/{one.pod}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.operate.load import Load, plot, print_report
+from scripts.shared.clusters import of_twin
 from scripts.shared.model_client import stream_chat
 from scripts.shared.placements import placements, settled
 from scripts.shared.scenario_files import scenario_file
@@ -137,7 +138,7 @@ def _with_client(
 def _replicas(paths: TwinPaths) -> str:
     """Return how many replicas are in each state on each rung."""
     try:
-        found = Counter((one.state, one.rung) for one in placements(paths))
+        found = Counter((one.state, one.rung) for one in placements(of_twin(paths)))
     except KubeError as error:
         return f"a cluster does not answer: {error.message}"
     return ", ".join(

@@ -6,19 +6,28 @@ from typing import Annotated, Any
 
 import typer
 
+from infra.plan.names import Names
+from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
 from scripts.operate.real_replica import keep_real
+from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
+from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.shared.model_client import models, preload
 from scripts.shared.placements import settled
 from scripts.shared.quota_shortage import refuse_shortage
-from scripts.shared.recover import recover
-from scripts.shared.replica_status import find_replicas, print_prometheus, print_replicas
+from scripts.shared.replica_status import (
+    find_replicas,
+    metrics_of,
+    print_prometheus,
+    print_replicas,
+)
 from scripts.shared.stack_tools import purposes_of
 from scripts.shared.tool_setup import ensure_tools
+from scripts.shared.weights_status import find_waiting, print_waiting
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.options import StackOption, check_one, check_positive, plan_of, stack_of
 from twin import daemon
@@ -29,6 +38,8 @@ from twin.world.rules import DEFAULT_SPEED, Rules
 
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 30
+_PUSH_SECONDS = 120.0
+_GATE_SECONDS = 4.0  # the weights' gate looks every two seconds
 _REAL_SECONDS = 600  # the real vLLM starts in half a minute, on a busy machine in minutes
 
 
@@ -82,6 +93,13 @@ def up(
     real_engine: Annotated[
         str, typer.Option(help="Run one replica of this model with the real engine.")
     ] = "",
+    weights: Annotated[
+        bool,
+        typer.Option(
+            "--weights/--no-weights",
+            help="Push small sample weights to the twin's buckets; without them models wait.",
+        ),
+    ] = True,
     over_quota: Annotated[
         bool,
         typer.Option("--over-quota", help="Deploy even if a quota of the twin is insufficient."),
@@ -110,11 +128,14 @@ def up(
     console.print(f"The twin's clock runs {factor:g} times faster than real time.")
     guard(engine, stack)
     preload()
-    if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
-        raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
+    pushed = SampleWeights(stack_of(stack), paths) if weights else None
+    _deploy(engine, stack, pushed)
     outputs = engine.outputs(stack)
     endpoint: str = outputs["endpoint"]
     folder = _output_folder(paths, stack)
+    if pushed is None:
+        _end_without_weights(paths, stack, outputs, begun)
+        return
     with step("Waiting for an answer through the gateway"):
         limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
         first = first_answer(outputs, endpoint, folder, limit)
@@ -122,7 +143,7 @@ def up(
         settled(paths, limit if real_engine else _SETTLE_SECONDS)
     if real_engine:
         with step("Waiting for the real engine"):
-            pod = keep_real(paths, real_engine, _REAL_SECONDS)
+            pod = keep_real(paths, _namespace(stack), real_engine, _REAL_SECONDS)
         console.print(f"{pod} is the real engine.")
     (folder / "endpoint").write_text(endpoint + "\n")
     console.print("\n" + "\n".join(first.lines) + "\n")
@@ -132,12 +153,45 @@ def up(
         play(planned, paths, endpoint, first.model, folder)
 
 
+def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:
+    """Run `pulumi up`, and push sample weights meanwhile, as a user would from another shell.
+
+    Raises:
+        CommandError: One of them failed.
+    """
+    if pushed is not None:
+        pushed.start()
+    if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
+        if pushed is not None:
+            pushed.stop()
+        raise CommandError(f"up of {stack} failed; see above. Run it again to continue")
+    if pushed is not None:
+        pushed.finish(_PUSH_SECONDS)
+        for line in pushed.lines:
+            console.print(f"Pushed sample weights of {line}", soft_wrap=True, markup=False)
+
+
+def _end_without_weights(
+    paths: TwinPaths, stack: str, outputs: dict[str, Any], begun: float
+) -> None:
+    """Show what waits for which weights, as on the first day of a real project."""
+    with step("Waiting until every model is ready or waits for its weights"):
+        settled(paths, _SETTLE_SECONDS, quiet=_GATE_SECONDS)
+    print_waiting(find_waiting(of_twin(paths), _namespace(stack)), stack)
+    _print_addresses(paths, stack, outputs)
+    console.print(f"Took     {time.monotonic() - begun:.1f} s")
+
+
+def _namespace(stack: str) -> str:
+    return Names(stack_of(stack)).namespace()
+
+
 def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     """Print what runs where, and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
-    print_replicas(find_replicas(paths))
+    print_replicas(find_replicas(of_twin(paths)))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
     for url in publish(plan_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
     console.print(f"Models   {', '.join(models(endpoint))}")
-    print_prometheus(paths)
+    print_prometheus(metrics_of(paths))

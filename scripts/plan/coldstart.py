@@ -46,8 +46,8 @@ def _print_checked(*, as_json: bool) -> None:
     for each in checked():
         console.print(
             f"{each.what:<62} published {each.published:>5.0f} s  estimated "
-            f"{each.reckoned.seconds:>4.0f} s ({each.reckoned.low:.0f} to "
-            f"{each.reckoned.high:.0f})  {each.error:+.0%}"
+            f"{each.calculated.seconds:>4.0f} s ({each.calculated.low:.0f} to "
+            f"{each.calculated.high:.0f})  {each.error:+.0%}"
         )
 
 

@@ -1,150 +1,72 @@
-"""`gke-inference cost`: what the models of a stack cost, estimated before deployment."""
+"""`gke-inference cost`: what a stack costs, estimated before deployment."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from gke_inference.catalogue.input_error import InputError
-from infra.cost.costing import served
-from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.cost.stack_cost import StackCost, stack_cost
+from infra.cost.unit_costs import DEFAULT_TRAFFIC, unit_costs
+from infra.cost.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
 from infra.stack import Budget
-from planner.amount import Amount
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE, Bill, Line, bill
-from planner.unit_cost.unit_cost import Traffic, UnitCost
-from scripts.plan.unit_costs import print_unit_costs, unit_cost_as_json
+from planner.amount import missing_lines
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
+from planner.unit_cost.unit_cost import Traffic
+from scripts.plan.cost_json import cost_as_json
+from scripts.plan.cost_tables import (
+    commitment_lines,
+    commitment_table,
+    group_table,
+    line_table,
+    machines_lines,
+    total_line,
+)
+from scripts.plan.unit_costs import print_unit_costs
 from scripts.shared.running_cost import running
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption, option_of, plan_of
-from scripts.terminal.tables import Column, Listing, figure, print_table
-
-_KEYS = ("model", "region", "provisioning")
+from scripts.terminal.tables import print_table
 
 
-def _table(found: Bill) -> Listing:
-    table = Listing(
-        "MODEL", "REGION", Column("ROLE", spare=2), Column("FIRST RUNG WITH A PRICE", spare=1),
-        figure("REPLICAS", spare=2), figure("$/H A REPLICA", spare=2), figure("MIN $/H"),
-        figure("EXPECTED $/H"), figure("MAX $/H"),
-    )  # fmt: skip
-    for line in found.lines:
-        first = line.first
-        one = line.served
-        table.add_row(
-            one.model,
-            one.region,
-            one.role,
-            first.rung if first else "none",
-            f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
-            f"{first.usd_per_hour:.2f}" if first else "?",
-            *(_shown(getattr(line, field)) for field in FIELDS),
-        )
-    return table
-
-
-def _shown(amount: Amount | None) -> str:
-    return "?" if amount is None else f"{amount:,.2f}"
-
-
-def _as_json(
-    found: Bill, costs: Sequence[UnitCost], now: float | None, today: date
-) -> dict[str, Any]:
-    return {
-        "hours_per_month": HOURS_PER_MONTH,
-        "now_usd_per_hour": now,
-        "usd_per_hour": _values(_sums(found)),
-        "usd_per_month": {field: found.total(field).value * HOURS_PER_MONTH for field in FIELDS},
-        "is_lower_bound": _bounds(_sums(found)),
-        **{f"by_{key}": _parts(found, key) for key in _KEYS},
-        "by_model_a_unit": {
-            name: None
-            if each.usd is None
-            else {**each.usd.as_json(), "is_lower_bound": each.usd.value.at_least}
-            for name, each in by_model(costs).items()
-        },
-        "lines": [
-            {**_line(line), "unit_cost": unit_cost_as_json(each)}
-            for line, each in zip(found.lines, costs, strict=True)
-        ],
-        "unpriced": found.unpriced,
-        "outdated_prices": found.outdated(today),
-    }
-
-
-def _sums(found: Bill) -> dict[str, Amount | None]:
-    return {field: found.total(field) for field in FIELDS}
-
-
-def _values(amounts: Mapping[str, Amount | None]) -> dict[str, float | None]:
-    return {field: None if each is None else each.value for field, each in amounts.items()}
-
-
-def _bounds(amounts: Mapping[str, Amount | None]) -> dict[str, bool]:
-    """Return which figures lack a price or a part of one."""
-    return {field: each is None or each.at_least for field, each in amounts.items()}
-
-
-def _parts(found: Bill, key: str) -> dict[str, dict[str, Any]]:
-    return {
-        name: {**_values(_sums(part)), "is_lower_bound": _bounds(_sums(part))}
-        for name, part in found.by(key).items()
-    }
-
-
-def _line(line: Line) -> dict[str, Any]:
-    one = line.served
-    amounts: dict[str, Amount | None] = {field: getattr(line, field) for field in FIELDS}
-    return {
-        "model": one.model,
-        "region": one.region,
-        "role": one.role,
-        "replicas": {
-            "minimum": one.minimum,
-            "expected": line.expected_replicas,
-            "maximum": one.maximum,
-        },
-        "usd_per_hour": _values(amounts),
-        "is_lower_bound": _bounds(amounts),
-        "options": [asdict(option) for option in line.options],
-    }
-
-
-def _print_sums(found: Bill) -> None:
-    hour = [f"{field} {found.total(field):$,.2f}" for field in FIELDS]
-    month = [f"{found.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS]
-    console.print(
-        f"Accelerator machines at list prices, per hour: {', '.join(hour)}; "
-        f"per month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
-    )
-    for key in _KEYS:
-        parts = [f"{name} {each.total('expected'):$,.2f}" for name, each in found.by(key).items()]
-        console.print(f"expected per hour by {key}: {', '.join(parts)}")
-
-
-def of_budget(budget: Budget, found: Bill) -> str:
-    """Return the line about the share of a budget that the models of a stack use."""
+def of_budget(budget: Budget, cost: StackCost) -> str:
+    """Return the line about the share of a budget that a stack uses."""
     paid = (100 - budget.discount_percent) / 100
     share = HOURS_PER_MONTH * paid / budget.monthly_usd
+    words = ("at minimum", "expected", "at maximum")
     shares = [
-        f"{found.total(field) * share:.0%} {word}"
-        for field, word in (
-            ("minimum", "at minimum"),
-            ("expected", "expected"),
-            ("maximum", "at maximum"),
-        )
+        f"{cost.total(field) * share:.0%} {word}" for field, word in zip(FIELDS, words, strict=True)
     ]
     less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
-    return f"budget: ${budget.monthly_usd:,} a month; the models use {', '.join(shares)}{less}"
+    return f"budget: ${budget.monthly_usd:,} a month; the stack uses {', '.join(shares)}{less}"
 
 
-def _print_notes(found: Bill, today: date) -> None:
-    """Print the rungs without a price, and the outdated prices."""
-    for rung in found.unpriced:
-        console.print(f"[dim]no price: {rung}[/dim]")
-    for age, sources in found.outdated(today).items():
+def _print_tables(cost: StackCost, budget: Budget | None) -> None:
+    """Print the accelerators, the groups of the cost, its totals and its commitments."""
+    print_table(line_table(cost.bill))
+    for text in machines_lines(cost.bill):
+        console.print(text)
+    console.print()
+    print_table(group_table(cost))
+    console.print(total_line(cost))
+    if budget is not None:
+        console.print(of_budget(budget, cost))
+    committed = commitment_table(cost.commitments)
+    if committed.row_count:
+        console.print()
+        print_table(committed)
+    for text in commitment_lines(cost.commitments):
+        console.print(text)
+
+
+def _print_notes(cost: StackCost, today: date) -> None:
+    """Print what was assumed, what has no price, and the outdated prices."""
+    console.print(f"Assumed: {cost.usage}")
+    console.print(f"Not deducted: {NOT_DEDUCTED}")
+    for text in missing_lines(cost.missing):
+        console.print(f"[dim]{text}[/dim]")
+    for age, sources in cost.outdated(today).items():
         console.print(f"[dim]{age} prices: {'; '.join(sources)}[/dim]")
 
 
@@ -165,31 +87,38 @@ def cost(
     utilisation: Annotated[
         float, typer.Option(help="Target utilization of a replica.")
     ] = DEFAULT_TRAFFIC.utilisation,
+    traffic_gib: Annotated[
+        float, typer.Option(help="GiB of answers a month in each region; requests count the same.")
+    ] = DEFAULT_USAGE.traffic_gib,
+    logs_gib_per_node: Annotated[
+        float, typer.Option(help="GiB of logs a month of each node and its pods.")
+    ] = DEFAULT_USAGE.logs_gib_per_node,
+    series_per_replica: Annotated[
+        int, typer.Option(help="Time series that each replica exports.")
+    ] = DEFAULT_USAGE.series_per_replica,
     now: Annotated[
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the cost of a stack's models per hour, month, million tokens and 1,000 images."""
+    """Show the cost of a stack per hour, month, million tokens and 1,000 images."""
     plan = plan_of(stack)
     platform = plan.platform
     try:
-        found = bill(served(plan), mean_share)
+        usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica)
+        found = stack_cost(plan, mean_share, usage)
         traffic = Traffic(given, made, prefix_share, utilisation)
     except InputError as error:
         raise CommandError(option_of(error)) from None
-    costs = unit_costs(plan, found, traffic)
+    costs = unit_costs(plan, found.bill, traffic)
     at_work = running(plan) if now else None
     today = date.today()
     if as_json:
         budget = None if platform.budget is None else platform.budget.monthly_usd
-        report = _as_json(found, costs, at_work, today)
+        report = cost_as_json(found, costs, at_work, today)
         print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
         return
-    print_table(_table(found))
-    _print_sums(found)
-    if platform.budget is not None:
-        console.print(of_budget(platform.budget, found))
+    _print_tables(found, platform.budget)
     print_unit_costs(costs, traffic)
     if now:
         console.print(

@@ -7,7 +7,7 @@ from typing import Any
 
 from gke_inference.catalogue.prices import Price
 from gke_inference.sizing.architectures import Architecture
-from planner.amount import Amount
+from planner.amount import amount_of, missing_lines
 from planner.choice.alternatives import elsewhere
 from planner.choice.coldstart import spare_replicas
 from planner.choice.image_plan import PictureChoice
@@ -28,7 +28,6 @@ def _table(shown: list[Choice]) -> Listing:
     )  # fmt: skip
     for number, one in enumerate(shown, 1):
         form, hour, million = one.candidate.form, one.usd_per_hour, one.usd_per_million
-        lacks_part = one.price is not None and one.price.is_lower_bound
         table.add_row(
             str(number),
             f"{form.label} {form.parallelism}" + ("" if one.keeps_promise else " (too slow)"),
@@ -41,7 +40,7 @@ def _table(shown: list[Choice]) -> Listing:
             f"{one.tpot_p95_ms.low:.0f}-{one.tpot_p95_ms.high:.0f} ms",
             f"{one.tokens_per_second.low:,.0f}-{one.tokens_per_second.high:,.0f}",
             f"{one.utilisation:.0%}",
-            "?" if hour is None else f"{Amount(hour.value, lacks_part):,.2f}",
+            _money(None if hour is None else hour.value),
             f"{million.low:.2f}-{million.high:.2f}" if million else "?",
             f"{one.start.seconds:.0f} s",
         )
@@ -109,6 +108,12 @@ def print_plan(answer: Plan, shown: list[Choice]) -> None:
         f"{asked.ttft_p95_ms:g} ms, of each further token {asked.tpot_p95_ms:g} ms"
     )
     print_table(_table(shown))
+    lacking = (
+        amount_of(one.price, f"{one.candidate.form.label} {one.provisioning}", one.region).missing
+        for one in shown
+    )
+    for line in missing_lines(missing for every in lacking for missing in every):
+        console.print(f"[dim]{line}[/dim]")
     console.print(
         "Ranges are 80 % intervals (gke-inference plan --errors shows how often they hold)."
     )

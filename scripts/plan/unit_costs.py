@@ -18,7 +18,7 @@ def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
     return {
         "unit": one.speed.unit,
         "usd": None if one.usd is None else one.usd.as_json(),
-        "is_lower_bound": price is None or price.at_least,
+        "missing": [] if price is None else [str(each) for each in price.missing],
         "rung": one.rung,
         "per_second_of_a_replica": _plain(one.speed.per_second),
         "keeps_promise": one.speed.keeps_promise,
@@ -63,8 +63,8 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
 
 
 def _ends(usd: AmountRange) -> tuple[str, str]:
-    """Return the ends of an interval, whose middle shows whether it is known from below."""
-    return usd.low.text("unit", ""), usd.high.text("unit", "")
+    """Return the ends of an interval."""
+    return f"{usd.low:unit}", f"{usd.high:unit}"
 
 
 def _rate(value: float) -> str:

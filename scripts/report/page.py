@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from infra.cost.costing import served, starts
+from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
 from infra.plan.endpoint import endpoint
@@ -13,7 +14,7 @@ from infra.quota.check import Limit, Standing, standings
 from infra.quota.needs import Need, needs
 from infra.stack import Budget
 from planner.choice.coldstart import DOUBLING_SECONDS
-from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill, bill
+from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill
 from planner.unit_cost.unit_cost import Traffic
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
@@ -33,7 +34,7 @@ from scripts.report.versions import Versions, versions
 class Costs:
     """What the stack costs; dollars an hour."""
 
-    bill: Bill
+    cost: StackCost
     now: float | None
     """Of what runs on the twin; None where nothing of the stack does."""
     outdated: dict[str, list[str]]
@@ -46,6 +47,11 @@ class Costs:
     traffic: Traffic
     """What requests are taken to be for that."""
     budget: Budget | None
+
+    @property
+    def bill(self) -> Bill:
+        """What accelerator machines cost."""
+        return self.cost.bill
 
     @property
     def budget_at_list_price(self) -> float | None:
@@ -137,8 +143,8 @@ def page(
     worlds = [world_of(source) for source in read]
     report = check_objects(read, [listed.rule for listed in invariants().values()])
     lines, started = served(plan), starts(plan)
-    total = bill(lines)
-    outdated, units = total.outdated(day), unit_costs(plan, total, DEFAULT_TRAFFIC)
+    whole = stack_cost(plan)
+    outdated, units = whole.outdated(day), unit_costs(plan, whole.bill, DEFAULT_TRAFFIC)
     resources = next((source.resources for source in read if source.resources), ())
     locked, asked = versions(plan, worlds), standings(needs(plan), limit_of)
     found = [
@@ -150,8 +156,8 @@ def page(
         *risks_capacity.of_starts(started),
         *risks_capacity.of_replicas(lines, started),
         *risks.of_versions(locked),
-        *risks.of_budget(platform.budget, total),
-        *risks.of_prices(total, outdated),
+        *risks.of_budget(platform.budget, whole),
+        *risks.of_prices(whole, outdated),
     ]
     return Page(
         stack=stack,
@@ -166,7 +172,7 @@ def page(
         objects=report.objects,
         rules=report.rules,
         costs=Costs(
-            total,
+            whole,
             now,
             outdated,
             MEAN_SHARE,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.prices import rung_price
@@ -43,8 +44,8 @@ class Offer:
     region: str
     zones: tuple[str, ...] | None
     """Where machines for the ladder's models can stand; None: the catalogue does not list them."""
-    price: Amount | None
-    """Of a replica an hour."""
+    price: Amount
+    """Of a replica an hour; unknown where no public list has it."""
     notes: tuple[str, ...]
     """What is known about getting it."""
 
@@ -81,15 +82,18 @@ class Ladder:
     """Whether disks with their weights keep all its models to the disks' zones."""
 
 
+_ELSEWHERE: Final = ("managed elsewhere", "managed elsewhere")
+"""System nodes and upgrades of a cluster that exists."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A region and its cluster."""
 
     region: str
     cluster: str
-    mode: str
-    spread: str
-    channel: str
+    kind: str
+    """Mode, spread and channel; or that it exists, and its GKE."""
     zones: tuple[str, ...]
     system_nodes: str
     maintenance: str
@@ -123,7 +127,7 @@ def _ladder(plan: Plan, name: str) -> Ladder:
             offer = Offer(
                 region,
                 _zones(here, capacity, at),
-                amount_of(rung_price(rung, region, allow_lower_bound=True)),
+                amount_of(rung_price(rung, region, allow_partial=True), rung.label, region),
                 notes(rung.accelerator, region, rung.provisioning),
             )
             by_place.setdefault(at, (rung, []))[1].append(offer)
@@ -169,32 +173,43 @@ def places(plan: Plan, lines: Iterable[Served]) -> tuple[Place, ...]:
     """
     every = list(lines)
     return tuple(
-        _place(region, [one for one in every if one.region == region.name])
+        _place(plan, region, [one for one in every if one.region == region.name])
         for region in plan.regions.values()
     )
 
 
-def _place(region: RegionPlan, lines: list[Served]) -> Place:
-    settings = region.settings
-    pool, window = settings.system_pool, settings.maintenance
+def _place(plan: Plan, region: RegionPlan, lines: list[Served]) -> Place:
     by_model: dict[str, list[Served]] = {}
     for one in lines:
         by_model.setdefault(one.model, []).append(one)
+    kind, system_nodes, upgrades = (
+        _of_cluster(plan, region)
+        if region.settings.existing.cluster is None
+        else (f"{region.settings.mode.value}, exists, GKE {region.settings.version}", *_ELSEWHERE)
+    )
     return Place(
         region.name,
         region.cluster_name,
-        settings.mode.value,
-        settings.cluster.value,
-        settings.release_channel.value,
-        settings.zones,
-        "managed by GKE"
-        if pool is None
-        else f"{pool.min_nodes} to {pool.max_nodes} {pool.machine_type}",
-        "any time"
-        if window is None
-        else f"{', '.join(day.name[:3].capitalize() for day in window.days)} "
-        f"from {window.start_hour:02}:00 UTC for {window.hours} h",
+        kind,
+        region.settings.zones,
+        system_nodes,
+        upgrades,
         tuple(
             tuple(sorted(roles, key=lambda one: one.role != "serve")) for roles in by_model.values()
         ),
+    )
+
+
+def _of_cluster(plan: Plan, region: RegionPlan) -> tuple[str, str, str]:
+    """Return the kind, the system nodes and the upgrades of a cluster that the stack makes."""
+    settings = region.settings
+    pool, window = settings.system_pool, plan.platform.maintenance_of(region.name)
+    channel = settings.release_channel.value
+    return (
+        f"{settings.mode.value}, {settings.cluster.value}, {channel} channel",
+        "managed by GKE"
+        if pool is None
+        else f"{pool.min_nodes} to {pool.max_nodes} {pool.machine_type}",
+        f"{', '.join(day.name[:3].capitalize() for day in window.days)} "
+        f"from {window.start_hour:02}:00 UTC for {window.hours} h",
     )

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from infra.cost.stack_cost import StackCost
 from infra.stack import Budget
-from planner.choice.cost import HOURS_PER_MONTH, Bill
+from planner.choice.cost import HOURS_PER_MONTH
 from policies.checker.checker import Report
 from policies.framework.finding import Finding, Verdict
 from policies.rules import policies
@@ -20,7 +21,7 @@ class Severity(StrEnum):
 
     STOPS = "stops"
     """It would not come up, or not work."""
-    MEND = "mend"
+    FIX = "fix"
     """It works until something fails."""
     KNOW = "know"
     """Something is not known, or is so by choice."""
@@ -95,48 +96,44 @@ def at_list_price(budget: Budget) -> float:
     return budget.monthly_usd / (1 - budget.discount_percent / 100)
 
 
-def of_budget(budget: Budget | None, bill: Bill) -> Iterator[Risk]:
-    """Yield a budget that the models pass, or may pass: by what is expected, by what they may ask.
+def of_budget(budget: Budget | None, found: StackCost) -> Iterator[Risk]:
+    """Yield a budget that the stack passes, or may pass: by what is expected, by what it may ask.
 
-    Where prices are missing a cost is known to be at least something, so that it keeps within the
-    budget is not known.
+    Where prices are not published, whether a budget that is not passed is enough is not known.
     """
     if budget is None:
         return
     bought = at_list_price(budget)
-    is_open = False
     for field, severity, word in (
-        ("expected", Severity.MEND, "what is expected"),
+        ("expected", Severity.FIX, "what is expected"),
         ("maximum", Severity.KNOW, "all replicas that the stack allows"),
     ):
-        cost = bill.total(field) * HOURS_PER_MONTH
+        cost = found.total(field) * HOURS_PER_MONTH
         if cost.value > bought:
             what = f"A month of {word} costs {cost:$,.0f}, the budget buys ${bought:,.0f}"
             then = "raise the budget, allow fewer replicas, or take cheaper rungs first"
-            yield Risk(severity, "Budget", what, "accelerator machines at list price", then)
+            yield Risk(severity, "Budget", what, "at list price", then)
             return
-        if cost.at_least and not is_open:
-            what = (
-                f"A month of {word} costs {cost.text('$,.0f', 'at least ')}, "
-                f"the budget buys ${bought:,.0f}: "
-                "whether that is enough is not known, as prices are missing"
-            )
-            yield Risk(Severity.KNOW, "Budget", what, listed(bill.lacking), "ask for a quote")
-            is_open = True
-
-
-def of_prices(bill: Bill, outdated: dict[str, list[str]]) -> Iterator[Risk]:
-    """Yield what the cost does not know."""
-    if bill.unpriced:
-        yield Risk(
-            Severity.KNOW,
-            "Cost",
-            "Rungs without a public price are not in the sums",
-            listed(bill.unpriced),
-            "ask for a quote",
+    if found.missing:
+        what = (
+            f"A month of what is expected costs {found.total('expected') * HOURS_PER_MONTH:$,.0f}, "
+            f"the budget buys ${bought:,.0f}: whether that is enough is not known, "
+            "as prices are not published"
         )
+        where = listed(map(str, found.missing))
+        yield Risk(Severity.KNOW, "Budget", what, where, "ask for a quote")
+
+
+def of_prices(found: StackCost, outdated: dict[str, list[str]]) -> Iterator[Risk]:
+    """Yield what the cost does not know."""
+    many = len(found.missing)
+    if many:
+        said = "1 price is" if many == 1 else f"{many} prices are"
+        where = listed(map(str, found.missing))
+        what = f"{said} not published and not in the totals"
+        yield Risk(Severity.KNOW, "Cost", what, where, "ask for a quote")
     for said, sources in outdated.items():
-        severity = Severity.MEND if said == "stale" else Severity.KNOW
+        severity = Severity.FIX if said == "stale" else Severity.KNOW
         what = "Prices are older than 120 days" if said == "stale" else "Prices name a year only"
         yield Risk(severity, "Cost", what, listed(sources), "compare with Google's price list")
 
@@ -146,7 +143,7 @@ def of_versions(found: Versions) -> Iterator[Risk]:
     open_ = [row.name for row in found.images if not row.is_pinned]
     if open_:
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Versions",
             f"{len(open_)} of {len(found.images)} images have no digest: their tags can be moved",
             listed(open_),

@@ -36,7 +36,7 @@ def _of_ladders(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
     if short:
         (rung,) = short[0].rungs.values()
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Capacity",
             f"{name} has one rung, {rung.label}, and nothing to fall back on",
             f"{capacity} in {listed(served.region for served in short)}",
@@ -49,7 +49,7 @@ def _of_ladders(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
     ]
     if fleeting:
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Capacity",
             f"{name} has no rung that lasts: every machine can be taken back or ends by itself",
             f"{capacity} in {listed(fleeting)}",
@@ -75,7 +75,7 @@ def _of_zones(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
             alone += known
     if alone:
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Zone",
             f"{name} has all its machines of a region in one zone",
             listed(alone),
@@ -115,10 +115,10 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
     for name in alone:
         if one := slowest.get(name):
             yield Risk(
-                Severity.MEND,
+                Severity.FIX,
                 "Replicas",
-                f"{name} keeps one replica in a region: when it is lost, nothing there answers for "
-                f"up to {time(one.start.seconds)}",
+                f"{name} keeps one replica in a region: when it is lost or its node upgraded, "
+                f"nothing there answers for up to {time(one.start.seconds)}",
                 listed(region for (model, region), count in least.items()
                        if model == name and count == 1),
                 "keep two replicas, or one on standby",
@@ -135,7 +135,7 @@ def of_speed(plan: Plan, units: Iterable[UnitCost]) -> Iterator[Risk]:
             by_rung.setdefault((one.model, one.rung), []).append(one)
     for (model, rung), found in by_rung.items():
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Latency",
             f"{model} on {rung} is too slow for its promise at any load, as planned",
             f"{', '.join(dict.fromkeys(one.role for one in found))} in "
@@ -153,7 +153,7 @@ def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:
     for (model, rung), found in by_rung.items():
         worst = max(found, key=lambda one: one.start.seconds)
         yield Risk(
-            Severity.MEND,
+            Severity.FIX,
             "Cold start",
             f"{model} on {rung} starts in {time(worst.start.seconds)}, "
             f"slo.cold_start_s promises {time(worst.limit or 0.0)}",

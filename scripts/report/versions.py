@@ -1,17 +1,14 @@
 """What runs in which version: images, GKE, APIs, and how old the facts are."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gke_inference.catalogue.accelerators import accelerator, catalogue_date
-from gke_inference.catalogue.versions import gke_minimum
+from gke_inference.catalogue.accelerators import catalogue_date
 from infra.plan import Plan, RegionPlan
+from infra.plan.gke_version import needed
 from policies.objects.world import World
 from scripts.images.actions import Row, rows
-
-_POOLS = "inference-pool-crd"
 
 
 @dataclass(frozen=True)
@@ -83,15 +80,7 @@ def _kubernetes(plan: Plan) -> tuple[Kubernetes, ...]:
 def _of_region(region: RegionPlan) -> tuple[str, str, str, str]:
     """Return mode, channel, the oldest version that will do, and for what."""
     settings = region.settings
-    needed = {gke_minimum(_POOLS): "InferencePool"}
-    for capacity in region.capacity.values():
-        for rung in capacity.rungs.values():
-            if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):
-                needed[least] = rung.accelerator
-    least = max(needed, key=version_key)
-    return settings.mode.value, settings.release_channel.value, least, needed[least]
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return a version of GKE as numbers that can be compared."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
+    least, because = needed(region)
+    exists = settings.existing.cluster is not None
+    channel = "managed elsewhere" if exists else settings.release_channel.value
+    return settings.mode.value, channel, least, because

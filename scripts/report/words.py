@@ -4,22 +4,20 @@ import math
 
 from planner.amount import Amount
 
-_AT_LEAST = "≥\N{NO-BREAK SPACE}"
-
 
 def dollars(value: Amount | float) -> str:
-    """Return an amount without cents: `$698,545`, or `≥ $698,545` where a price is missing."""
-    return _amount(value).text("$,.0f", _AT_LEAST)
+    """Return an amount without cents: `$698,545`."""
+    return f"{_amount(value):$,.0f}"
 
 
 def cents(value: Amount | float) -> str:
-    """Return an amount with cents: `$10.80`, or `≥ $10.80` where a price is missing."""
-    return _amount(value).text("$,.2f", _AT_LEAST)
+    """Return an amount with cents: `$10.80`."""
+    return f"{_amount(value):$,.2f}"
 
 
 def of_unit(value: Amount | float) -> str:
-    """Return what a unit costs: `$10.80`, `$0.0063`, or `≥ $0.0063` where a price is missing."""
-    return _amount(value).text("$unit", _AT_LEAST)
+    """Return what a unit costs: `$10.80`, `$0.0063`."""
+    return f"{_amount(value):$unit}"
 
 
 def _amount(value: Amount | float) -> Amount:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from infra.cost.usage import NOT_DEDUCTED
+from planner.amount import missing_lines
 from scripts.report.page import Page
 from scripts.report.places import picture
 from scripts.report.starts import PHASES
@@ -36,4 +38,6 @@ def html(found: Page) -> str:
     }  # fmt: skip
     environment.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
     template = environment.get_template("page.html")
-    return template.render(page=found, phases=PHASES, span=span)
+    return template.render(
+        page=found, phases=PHASES, span=span, missing=missing_lines, not_deducted=NOT_DEDUCTED
+    )

@@ -5,28 +5,24 @@ both.
 """
 
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from infra.plan.stateful import STATEFUL, may_be_lost
 from infra.reading.load import read
-from scripts.shared.engine import Engine
+from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CheckFailedError, CommandError, one_line
 
-GUARDED = frozenset(
-    [
-        "gcp:compute/disk:Disk",
-        "gcp:container/cluster:Cluster",
-        "gcp:container/nodePool:NodePool",
-        "gcp:filestore/instance:Instance",
-        "gcp:lustre/instance:Instance",
-        "gcp:storage/bucket:Bucket",
-        "kubernetes:core/v1:PersistentVolumeClaim",
-    ]
+_REFUSED = re.compile(
+    r'(?P<replace>unable to replace )?resource "(?P<urn>urn:pulumi:[^"]+)"'
+    r"(?: cannot be deleted)?[^`]*(?:marked for protection|because it is protected)",
+    re.DOTALL,
 )
-"""Types of protected resources: they hold data, or everything runs on them."""
+"""Messages of the engine about a protected resource (v3.250.0, step_generator.go and step.go)."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 
 
@@ -57,8 +53,26 @@ def losses(events: Iterable[str]) -> list[Loss]:
     Args:
         events: Lines of the engine's event log.
     """
-    read = (json.loads(line) for line in events if line.strip())
-    return losses_in(each.get("resourcePreEvent", {}).get("metadata", {}) for each in read)
+    read = [json.loads(line) for line in events if line.strip()]
+    found = losses_in(each.get("resourcePreEvent", {}).get("metadata", {}) for each in read)
+    known = {loss.urn for loss in found}
+    messages = [str(each.get("diagnosticEvent", {}).get("message", "")) for each in read]
+    refused = {loss.urn: loss for loss in map(_refused, messages) if loss is not None}
+    return [*found, *(loss for urn, loss in refused.items() if urn not in known)]
+
+
+def _refused(message: str) -> Loss | None:
+    """Return the loss of a protected resource that the engine itself refuses in a message.
+
+    It ends a preview there, so the step is not among the events.
+    """
+    found = _REFUSED.search(message)
+    if found is None:
+        return None
+    urn = found["urn"]
+    logical = urn.rsplit("::", 1)[-1]
+    action = "replace" if found["replace"] else "delete"
+    return Loss(action, urn.split("::")[2].rpartition(":")[2], logical, logical, (), urn)
 
 
 def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
@@ -69,7 +83,7 @@ def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
     """
     found: dict[str, Loss] = {}
     for step in steps:
-        loss = _loss(step) if step.get("type") in GUARDED else None
+        loss = _loss(step) if step.get("type") in STATEFUL else None
         if loss is not None:
             known = found.get(loss.urn)
             because = loss.because or (known.because if known else ())
@@ -98,9 +112,9 @@ def _loss(step: dict[str, Any]) -> Loss | None:
 
 def unnamed(found: list[Loss], allowed: Iterable[str]) -> Iterator[Loss]:
     """Yield the losses that a stack does not allow, by their name in the cloud or the program."""
-    names = set(allowed)
+    names = tuple(allowed)
     for loss in found:
-        if names.isdisjoint((loss.name, loss.logical)):
+        if not may_be_lost(names, loss.name, loss.logical):
             yield loss
 
 
@@ -110,6 +124,8 @@ def refuse_losses(stack: str, events: Path) -> None:
     Raises:
         CheckFailedError: Names the protected resources, and the setting that allows the loss.
     """
+    if not events.exists():
+        return  # the engine did not start
     with events.open() as lines:
         left = list(unnamed(losses(lines), read(stack).allow_replace))
     if left:
@@ -122,13 +138,13 @@ def refuse_losses(stack: str, events: Path) -> None:
         )
 
 
-def has_guarded(engine: Engine, stack: str) -> bool:
+def has_guarded(engine: PulumiCli, stack: str) -> bool:
     """Return whether a stack has protected resources."""
     resources: list[dict[str, Any]] = engine.deployment(stack).get("resources") or []
-    return any(resource.get("type") in GUARDED for resource in resources)
+    return any(resource.get("type") in STATEFUL for resource in resources)
 
 
-def guard(engine: Engine, stack: str) -> None:
+def guard(engine: PulumiCli, stack: str) -> None:
     """Preview an update of a stack that has protected resources, and refuse it if it loses one.
 
     Raises:
@@ -142,10 +158,10 @@ def guard(engine: Engine, stack: str) -> None:
         answer = engine.run(
             "preview", "-s", stack, *event_log(events), capture=True, environment=EVENTS
         )
+        refuse_losses(stack, events)  # first: the engine refuses to lose what is protected, too
         if answer.returncode:
             why = one_line(answer.stderr or answer.stdout[-2000:])
             raise CommandError(f"the preview of {stack} failed: {why}")
-        refuse_losses(stack, events)
 
 
 EVENTS = {"PULUMI_DEBUG_COMMANDS": "true"}

@@ -1,10 +1,7 @@
 """Runs the Pulumi CLI on the twin, and creates its stacks."""
 
 import json
-import os
 import socket
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +9,14 @@ import typer
 
 from infra.reading.load import STACKS, platform_of, stack_names
 from infra.stack.problems import StackError
+from scripts.shared.pulumi_cli import PulumiCli
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console, one_line
 from scripts.terminal.options import check_one
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import TwinPaths
 from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
 
@@ -87,7 +85,7 @@ def official_host(is_wanted: bool) -> OfficialPlugins | None:
     return find_official(TwinPaths.default(), ()) if is_wanted else None
 
 
-class Engine:
+class Engine(PulumiCli):
     """The Pulumi CLI with the environment of one twin."""
 
     def __init__(
@@ -109,36 +107,7 @@ class Engine:
         """
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
-        self.environment = pulumi_environment(paths, daemon.ensure(paths, speed), official)
-
-    def run(
-        self,
-        *arguments: str,
-        capture: bool = False,
-        environment: Mapping[str, str] | None = None,
-        project: Path = REPOSITORY,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run `pulumi` in a project; its output is the user's unless `capture`."""
-        return subprocess.run(
-            ["pulumi", *arguments],
-            cwd=project,
-            env={**os.environ, **self.environment, **(environment or {})},
-            text=True,
-            capture_output=capture,
-            check=False,
-        )
-
-    def query(self, *arguments: str) -> Any:
-        """Run `pulumi` and return its JSON answer.
-
-        Raises:
-            CommandError: it failed, with what it said.
-        """
-        answer = self.run(*arguments, capture=True)
-        if answer.returncode:
-            reason = one_line(answer.stderr) or one_line(answer.stdout)
-            raise CommandError(reason.removeprefix("error: "))
-        return json.loads(answer.stdout)
+        super().__init__(pulumi_environment(paths, daemon.ensure(paths, speed), official))
 
     def ensure_stack(self, name: str) -> None:
         """Make the stack if it is not there, and clear what a dead run left.
@@ -170,15 +139,12 @@ class Engine:
                 console.print(f"Cleared the lock of an interrupted run (process {pid}).")
 
     def deployment(self, name: str) -> dict[str, Any]:
-        """Return the stack's state: `resources` and `pending_operations`, both perhaps empty."""
-        if not self._has_state(name):
-            return {}
-        exported = self.query("stack", "export", "-s", name)
-        return exported.get("deployment") or {}
+        """Return the stack's state, empty for a stack that was never up.
 
-    def outputs(self, name: str) -> dict[str, Any]:
-        """Return the stack's outputs."""
-        return self.query("stack", "output", "--json", "-s", name)
+        Raises:
+            CommandError: The CLI refuses.
+        """
+        return super().deployment(name) if self._has_state(name) else {}
 
     def stacks(self) -> list[str]:
         """Return the stacks this twin has state of."""

@@ -50,5 +50,18 @@ def connect(project: str) -> Cloud:
     return Cloud(project, session)
 
 
+def token_of(cloud: Cloud) -> str:
+    """Return an access token of the credentials of a session, valid for at least some minutes.
+
+    Raises:
+        google.auth.exceptions.GoogleAuthError: The credentials cannot be refreshed.
+    """
+    session: Any = cloud.session
+    credentials: Any = session.credentials
+    if not credentials.valid:
+        credentials.refresh(google.auth.transport.requests.Request())
+    return str(credentials.token)
+
+
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())

@@ -6,8 +6,8 @@ CloudError
 """
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 _TIMEOUT_SECONDS: Final = 60
@@ -66,6 +66,51 @@ class Session(Protocol):
         ...
 
 
+_READING: Final = (
+    ":getIamPolicy",
+    ":testIamPermissions",
+    "/testIamPermissions",
+    "/advice/capacity",
+    "/v2/entries:list",
+)
+"""POST methods that change nothing, by the end of their address."""
+
+
+class WriteRefused(Exception):
+    """A call that may change something was about to be sent: a mistake in this program."""
+
+
+@dataclass(frozen=True)
+class ReadOnly:
+    """A session that sends GET, and POST only where the method is known to change nothing."""
+
+    session: Session
+    sent: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Method and address of every call, in order."""
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Json | None,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Response:
+        """Send one request.
+
+        Raises:
+            WriteRefused: It may change something.
+        """
+        if method != "GET" and not (method == "POST" and url.endswith(_READING)):
+            raise WriteRefused(f"{method} {url}: must be a method that changes nothing")
+        self.sent.append((method, url))
+        return self.session.request(
+            method, url, json=json, params=params, headers=headers, timeout=timeout
+        )
+
+
 @dataclass(frozen=True)
 class Cloud:
     """Google's REST APIs for one project.
@@ -88,6 +133,35 @@ class Cloud:
             CloudError: Google refused otherwise.
         """
         return self._send("GET", url, None, params)
+
+    def pages(self, url: str, items: str, **params: str) -> Iterator[Json]:
+        """Yield the items of a list, page after page.
+
+        Args:
+            url: Address of the list.
+            items: Field of an answer with the items.
+            params: Parameters of the query.
+
+        Raises:
+            CloudError: Google refuses.
+        """
+        for page in self.answers(url, **params):
+            yield from page.get(items, [])
+
+    def answers(self, url: str, **params: str) -> Iterator[Json]:
+        """Yield the answers of a list, page after page.
+
+        Raises:
+            CloudError: Google refuses.
+        """
+        token = ""
+        while True:
+            more = {"pageToken": token} if token else {}
+            page = self.get(url, **params, **more)
+            yield page
+            token = str(page.get("nextPageToken", ""))
+            if not token:
+                return
 
     def query(self, url: str, body: Json) -> Json:
         """Read with POST, as the policies of most APIs are read.
@@ -115,13 +189,14 @@ class Cloud:
         """
         return self._patiently("PATCH", url, body, params)
 
-    def delete(self, url: str) -> None:
-        """Delete a resource.
+    def delete(self, url: str) -> Json:
+        """Delete a resource; return the answer, which may be an operation under way.
 
         Raises:
-            CloudError: Google refused, or there is none.
+            NotFound: There is none.
+            CloudError: Google refused.
         """
-        self._send("DELETE", url, None, {})
+        return self._send("DELETE", url, None, {})
 
     def wait(self, host: str, operation: Json) -> Json:
         """Wait for a long-running operation and return its response.
@@ -185,3 +260,8 @@ def _error(status: int, answer: Json, url: str) -> CloudError:
     if status in {401, 403}:
         return CloudError(f"no permission at {service}: {message}")
     return CloudError(f"{service} answered {status}: {message}")
+
+
+def last(path: object) -> str:
+    """Return the last part of a resource's name or address."""
+    return str(path).rpartition("/")[2]

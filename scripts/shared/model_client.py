@@ -8,6 +8,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scripts.terminal.console import CommandError
@@ -54,7 +55,7 @@ def models(endpoint: str) -> list[str]:
     Raises:
         CommandError: The gateway does not answer, or refuses.
     """
-    with _client(endpoint, f"{endpoint}/v1/models", DEFAULT_TIMEOUT_SECONDS) as client:
+    with open_client(endpoint, f"{endpoint}/v1/models") as client:
         return [model.id for model in client.models.list().data]
 
 
@@ -79,7 +80,7 @@ def stream_chat(
     """
     pieces: list[str] = []
     first = 0.0
-    with _client(endpoint, model, timeout) as client:
+    with open_client(endpoint, model, timeout) as client:
         begun = time.monotonic()
         response = client.chat.completions.with_raw_response.create(
             model=model,
@@ -140,7 +141,7 @@ def generate_images(
     """
     given = {"n": count, "size": size, "seed": seed}
     fields = {name: value for name, value in given.items() if value is not None}
-    with _client(endpoint, model, timeout) as client:
+    with open_client(endpoint, model, timeout) as client:
         answer = client.images.generate(model=model, prompt=prompt, extra_body=fields)
     return [
         GeneratedImage(
@@ -152,14 +153,30 @@ def generate_images(
 
 
 @contextmanager
-def _client(endpoint: str, subject: str, timeout: float) -> "Generator[OpenAI]":
+def open_client(
+    endpoint: str,
+    subject: str,
+    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+    address: str | None = None,
+) -> "Generator[OpenAI]":
     """Yield a client; its errors become one line about the subject.
 
     Proxies of the environment are left out: they cannot reach a gateway on this machine.
+
+    Args:
+        endpoint: URL of the gateway.
+        subject: What an error is about.
+        timeout: Maximum wait for the next data, in seconds.
+        address: Address to connect to in place of the URL's host, which is asked for all the same.
+
+    Raises:
+        CommandError: The gateway or the model refuses, or no data arrives within the timeout.
     """
     import openai  # noqa: PLC0415 - as above
 
     http = openai.DefaultHttpxClient(trust_env=False, verify=endpoint.startswith("https:"))
+    if address is not None:
+        http.event_hooks = {"request": [partial(_connect_to, address)]}
     client = openai.OpenAI(
         base_url=f"{endpoint}/v1",
         api_key=_NO_KEY,
@@ -174,6 +191,12 @@ def _client(endpoint: str, subject: str, timeout: float) -> "Generator[OpenAI]":
         raise CommandError(f"{subject}: no data arrived for {timeout:g} s") from None
     except openai.APIError as error:
         raise CommandError(f"{subject}: {_reason(error)}") from None
+
+
+def _connect_to(address: str, request: Any) -> None:
+    """Lead a request to an address; its header and its certificate stay those of the host."""
+    request.extensions = {**request.extensions, "sni_hostname": request.url.host}
+    request.url = request.url.copy_with(host=address)
 
 
 def _reason(error: "APIError") -> str:

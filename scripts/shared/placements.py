@@ -1,16 +1,15 @@
-"""What runs where: the engine pods of the twin's clusters, their rung and what it costs an hour."""
+"""What runs where: the engine pods of clusters, their rung and what it costs an hour."""
 
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
 from planner.amount import Amount, amount_of
 from planner.choice.cost import machine_price
-from twin.cluster import lifecycle as clusters
-from twin.cluster.base.context import ClusterSpec
+from scripts.shared.clusters import Cluster, of_twin
 from twin.host.paths import TwinPaths
-from twin.wire.kube import Kube
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
 MODEL_LABEL = "app.kubernetes.io/name"
@@ -33,16 +32,15 @@ class Placement:
     """Accelerator, shape and provisioning; empty while there is no node."""
     zone: str
     usd_per_hour: Amount | None
-    """List price of the node; None where the price table has none. At least that, where it holds
-    the accelerators alone, because the host's is not known."""
+    """List price of the node, which names what of it has none; None while there is no node."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields as `status --json` shows them."""
         paid = self.usd_per_hour
         return {
             **asdict(self),
-            "usd_per_hour": None if paid is None else paid.value,
-            "is_lower_bound": paid is not None and paid.at_least,
+            "usd_per_hour": None if paid is None or paid.is_unknown else paid.value,
+            "missing": [] if paid is None else [str(one) for one in paid.missing],
         }
 
 
@@ -55,7 +53,8 @@ def _accelerator_of(labels: dict[str, str]) -> Accelerator | None:
     return None
 
 
-def _provisioning(labels: dict[str, str]) -> str:
+def provisioning_of(labels: Mapping[str, str]) -> str:
+    """Return how a node with some labels is bought."""
     if labels.get("cloud.google.com/gke-spot") == "true":
         return "spot"
     if labels.get("cloud.google.com/gke-flex-start") == "true":
@@ -78,16 +77,18 @@ def _state(pod: dict[str, Any]) -> str:
     return str(status.get("phase", "")).lower() or "unknown"
 
 
-def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) -> Placement:
+def _placement(cluster: Cluster, pod: dict[str, Any], node: dict[str, Any]) -> Placement:
     labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
     chip = _accelerator_of(labels)
     rung, cost = "", None
     if chip is not None:
-        provisioning = _provisioning(labels)
+        provisioning = provisioning_of(labels)
         machine = labels["node.kubernetes.io/instance-type"]
         shape = labels.get("cloud.google.com/gke-tpu-topology") or machine
         rung = f"{chip.name} {shape} {provisioning}"
-        cost = amount_of(machine_price(chip.name, cluster.region, provisioning, machine))
+        cost = amount_of(
+            machine_price(chip.name, cluster.region, provisioning, machine), rung, cluster.region
+        )
     return Placement(
         model=pod["metadata"]["labels"].get(MODEL_LABEL, ""),
         cluster=cluster.name,
@@ -99,28 +100,34 @@ def _placement(cluster: ClusterSpec, pod: dict[str, Any], node: dict[str, Any]) 
     )
 
 
-def placements(paths: TwinPaths) -> list[Placement]:
-    """Return every engine pod of the twin's clusters, by model, cluster and name.
+def placements(clusters: Iterable[Cluster]) -> list[Placement]:
+    """Return every engine pod of clusters, by model, cluster and name.
 
     Raises:
-        KubeError: a cluster does not answer.
+        KubeError: A cluster does not answer.
     """
-    found: list[Placement] = []
-    for folder in clusters.folders(paths):
-        spec = ClusterSpec.load(folder)
-        kube = Kube(clusters.handle(spec.location, spec.name, paths).kubeconfig)
-        nodes = {node["metadata"]["name"]: node for node in kube.list("/api/v1/nodes")}
-        for pod in kube.list("/api/v1/pods", label_selector=f"{COMPONENT_LABEL}={_ENGINE}"):
-            node = nodes.get(pod["spec"].get("nodeName", ""), {})
-            found.append(_placement(spec, pod, node))
+    found = [one for cluster in clusters for one in placements_in(cluster)]
     return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
+
+
+def placements_in(cluster: Cluster) -> list[Placement]:
+    """Return every engine pod of a cluster, in the cluster's order.
+
+    Raises:
+        KubeError: The cluster does not answer.
+    """
+    nodes = {node["metadata"]["name"]: node for node in cluster.kube.list("/api/v1/nodes")}
+    pods = cluster.kube.list("/api/v1/pods", label_selector=f"{COMPONENT_LABEL}={_ENGINE}")
+    return [
+        _placement(cluster, pod, nodes.get(pod["spec"].get("nodeName", ""), {})) for pod in pods
+    ]
 
 
 def settled(paths: TwinPaths, timeout: float, quiet: float = 0.0) -> bool:
     """Wait until no replica is on its way, and nothing has changed for `quiet` seconds.
 
     Args:
-        paths: of the twin.
+        paths: Paths of the twin.
         timeout: how long to wait, in seconds.
         quiet: for how long nothing may have changed.
 
@@ -134,7 +141,7 @@ def settled(paths: TwinPaths, timeout: float, quiet: float = 0.0) -> bool:
     before: list[Placement] | None = None
     since = time.monotonic()
     while time.monotonic() < until:
-        now = placements(paths)
+        now = placements(of_twin(paths))
         if now != before or any(one.state not in _AT_REST for one in now):
             before, since = now, time.monotonic()
         elif time.monotonic() - since >= quiet:

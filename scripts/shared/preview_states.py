@@ -14,8 +14,13 @@ _PROVIDER = "pulumi:providers:kubernetes"
 _CREATES = ("create", "read")
 
 
-def preview_states(engine: Engine, stack: str) -> list[dict[str, Any]]:
+def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, Any]]:
     """Return the states that a first `up` of a stack would create, whatever is deployed now.
+
+    Args:
+        engine: of the twin that previews.
+        stack: to preview.
+        options: more of `pulumi preview`.
 
     Raises:
         CommandError: The preview failed; holds its errors.
@@ -28,7 +33,8 @@ def preview_states(engine: Engine, stack: str) -> list[dict[str, Any]]:
         )
         if made.returncode:
             raise CommandError(one_line(made.stderr))
-        answer = engine.run("preview", "-s", stack, "--json", capture=True, environment=environment)
+        command = ("preview", "-s", stack, "--json", *options)
+        answer = engine.run(*command, capture=True, environment=environment)
     if answer.returncode:
         why = preview_errors(answer.stdout) or answer.stderr or answer.stdout[-2000:]
         raise CommandError(f"the preview of {stack} failed: {one_line(why)}")
@@ -69,5 +75,11 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
             raise CommandError(
                 f"{state['urn']}: its kubeconfig must come from one cluster, got {len(clusters)}"
             )
-        names[state["urn"]] = by_urn[clusters[0]]["inputs"]["name"]
+        names[state["urn"]] = _cluster_name(by_urn[clusters[0]])
     return names
+
+
+def _cluster_name(cluster: dict[str, Any]) -> str:
+    """Return the name of a cluster; one that is only read has an id and no inputs."""
+    name: str | None = cluster.get("inputs", {}).get("name")
+    return str(cluster["id"]).rpartition("/")[2] if name is None else name

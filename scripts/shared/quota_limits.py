@@ -120,16 +120,9 @@ class CloudLimits:
 
 
 def _infos(cloud: Cloud) -> Iterator[Json]:
-    """Yield all quotas of Compute Engine, page after page."""
+    """Yield all quotas of Compute Engine."""
     where = f"projects/{cloud.project}/locations/global/services/{quotas_service()}/quotaInfos"
-    token = ""
-    while True:
-        more = {"pageToken": token} if token else {}
-        page = cloud.get(f"cloudquotas.googleapis.com/v1/{where}", pageSize=_PAGE, **more)
-        yield from page.get("quotaInfos", [])
-        token = str(page.get("nextPageToken", ""))
-        if not token:
-            return
+    return cloud.pages(f"cloudquotas.googleapis.com/v1/{where}", "quotaInfos", pageSize=_PAGE)
 
 
 def _listed(region: str | None, quotas: Any) -> Iterator[tuple[tuple[str, str | None], Limit]]:

@@ -1,15 +1,16 @@
-"""The replicas on the twin as a table: where they run, on which rung, at what price."""
+"""The replicas of a platform as a table: where they run, on which rung, at what price."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.amount import UNKNOWN, Amount, total
-from scripts.shared.placements import Placement, placements
-from scripts.terminal.console import CommandError, console
+from planner.amount import Amount, missing_lines, total
+from scripts.shared.clusters import Cluster, answering
+from scripts.shared.placements import Placement, placements_in
+from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table
 from twin.cluster import lifecycle as clusters
 from twin.cluster.monitoring.server import address_of
 from twin.host.paths import TwinPaths
-from twin.wire.kube import KubeError
 
 
 @dataclass(frozen=True)
@@ -17,27 +18,25 @@ class Total:
     """What replicas cost together."""
 
     usd_per_hour: Amount
-    unpriced: int
-    """Replicas on a node whose price is not known."""
+    """Of what has a price; it names the rest."""
 
     @classmethod
     def of(cls, replicas: list[Placement]) -> "Total":
         """Return the total of some replicas."""
-        on_nodes = [one for one in replicas if one.rung]
-        unpriced = sum(1 for one in on_nodes if one.usd_per_hour is None)
-        return cls(total(one.usd_per_hour or UNKNOWN for one in on_nodes), unpriced)
+        return cls(total(one.usd_per_hour for one in replicas if one.usd_per_hour is not None))
 
 
-def find_replicas(paths: TwinPaths) -> list[Placement]:
-    """Return the replicas on the twin.
+def find_replicas(clusters: Iterable[Cluster]) -> list[Placement]:
+    """Return the replicas in clusters, by model, cluster and name.
 
     Raises:
         CommandError: A cluster does not answer.
     """
-    try:
-        return placements(paths)
-    except KubeError as error:
-        raise CommandError(f"a cluster of the twin does not answer: {error.message}") from error
+    found: list[Placement] = []
+    for cluster in clusters:
+        with answering(cluster):
+            found += placements_in(cluster)
+    return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
 
 
 def replica_table(replicas: list[Placement]) -> Listing:
@@ -47,8 +46,9 @@ def replica_table(replicas: list[Placement]) -> Listing:
         Column("ZONE", spare=2), figure("$/H"),
     )  # fmt: skip
     for one in replicas:
-        cost = "?" if one.usd_per_hour is None else f"{one.usd_per_hour:.2f}"
-        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, cost)
+        cost = one.usd_per_hour
+        shown = "?" if cost is None or cost.is_unknown else f"{cost:.2f}"
+        table.add_row(one.model, one.cluster, one.pod, one.state, one.rung, one.zone, shown)
     return table
 
 
@@ -56,9 +56,10 @@ def print_replicas(replicas: list[Placement]) -> None:
     """Print replicas with their rung and price, and what they cost together."""
     print_table(replica_table(replicas))
     paid = Total.of(replicas)
-    note = f"; {paid.unpriced} without a price" if paid.unpriced else ""
-    shown = paid.usd_per_hour.text("$.2f", "at least ")
-    console.print(f"Accelerator nodes at list price: {shown} per hour{note}\n")
+    console.print(f"Accelerator nodes at list price: {paid.usd_per_hour:$.2f} per hour")
+    for text in missing_lines(paid.usd_per_hour.missing):
+        console.print(f"[dim]{text}[/dim]")
+    console.print()
 
 
 def metrics_of(paths: TwinPaths) -> dict[str, str]:
@@ -67,8 +68,8 @@ def metrics_of(paths: TwinPaths) -> dict[str, str]:
     return {name: f"http://{url}" for name, url in addresses.items() if url is not None}
 
 
-def print_prometheus(paths: TwinPaths) -> None:
-    """Print the URL of each cluster's Prometheus."""
-    for cluster, url in metrics_of(paths).items():
+def print_prometheus(metrics: Mapping[str, str]) -> None:
+    """Print the URL of each cluster's Prometheus, given by `LOCATION--NAME`."""
+    for cluster, url in metrics.items():
         location, _, name = cluster.partition("--")
         console.print(f"Metrics  {url}  (Prometheus of {name} in {location})")

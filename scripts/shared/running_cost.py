@@ -1,6 +1,7 @@
 """What the replicas of a stack cost on the twin at this moment."""
 
 from infra.plan import Plan
+from scripts.shared.clusters import of_twin
 from scripts.shared.placements import placements
 from twin import daemon
 from twin.cluster import lifecycle as clusters
@@ -18,7 +19,7 @@ def running(plan: Plan) -> float | None:
     if own.isdisjoint(ClusterSpec.load(folder).name for folder in clusters.folders(paths)):
         return None
     try:
-        here = [one.usd_per_hour for one in placements(paths) if one.cluster in own]
+        here = [one.usd_per_hour for one in placements(of_twin(paths)) if one.cluster in own]
         return sum(price.value for price in here if price is not None)
     except KubeError:
         return None

@@ -32,19 +32,23 @@ class ExitCode(IntEnum):
 
 CHECKS = MappingProxyType(
     {
+        "accept": "A promise of the stack is not met, or, without `--allow-unseen`, cannot be "
+        "seen.",
         "bench": "A measured value is outside its bound.",
         "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "
         "decided.",
         "doctor": "A row is BAD.",
         "docs --check": "A generated page is out of date.",
         "images lock --dry-run": "A package lock is out of date.",
-        "preflight": "A model does not start on one of its rungs.",
+        "models verify": "An object is missing or differs from the manifest of its version.",
+        "preflight": "A model does not start on one of its rungs; with `--cloud`, something is "
+        "missing in the project, or, without `--allow-unseen`, cannot be seen.",
         "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
         "resource.",
         "quota": "A quota is insufficient for the stack.",
         "render --check": "The API server or the `gcp` provider rejects a rendered object.",
         "schema --check": "The schema file is out of date.",
-        "sweep": "The twin still has resources, clusters, processes or data.",
+        "sweep": "The twin, or with `--cloud` the stack's project, still has something of a stack.",
         "tools lock": "A checksum could not be read or has changed.",
         "up": "A quota of the twin is insufficient, or the update deletes or replaces a protected "
         "resource.",

@@ -18,7 +18,7 @@ class Kind(StrEnum):
     SAFE = "safe"
     """Created, or changed while everything goes on."""
     RESTARTS = "restarts"
-    """Changed in place, and pods or nodes are made anew for it."""
+    """Changed in place, and pods or nodes are re-created because of it."""
     REPLACES = "replaces"
     """Another one takes its place."""
     DESTROYS = "destroys"
@@ -46,7 +46,7 @@ class Change:
     is_blocked: bool = False
     """Whether it holds data or serves, would be lost, and the stack does not name it."""
     follows: bool = False
-    """Whether it is made anew because its cluster is, whatever the engine says of it."""
+    """Whether it is re-created because its cluster is, whatever the engine says of it."""
 
     @property
     def title(self) -> str:
@@ -61,7 +61,7 @@ class Change:
 
 _REWRITTEN = frozenset(["kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secret"])
 """Objects that the provider replaces where others are changed: they hold nothing that is not in the
-program, and pods that read them are listed by themselves where they start anew."""
+program, and pods that read them are listed by themselves where they restart."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 _NOWHERE: Mapping[str, str] = {}
 _NOT_THERE = ("pulumi:pulumi:", "pulumi:providers:")
@@ -156,7 +156,7 @@ def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
         kind, action, fields, why = Kind.REPLACES, "replace", (), ""
     elif operations & _REPLACES:
         is_text = str(state["type"]) in _REWRITTEN
-        kind, why = (Kind.SAFE, "written anew") if is_text else (Kind.REPLACES, "")
+        kind, why = (Kind.SAFE, "rewritten") if is_text else (Kind.REPLACES, "")
         action, fields = "replace", _fields(group, "replaceReasons")
     elif "delete" in operations:
         kind, action, fields, why = Kind.DESTROYS, "delete", (), ""

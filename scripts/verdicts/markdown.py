@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from planner.amount import NOTHING, Amount, AmountRange
+from planner.amount import NOTHING, Amount, AmountRange, missing_lines
 from planner.choice.cost import FIELDS
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
@@ -73,7 +73,7 @@ def _stack(one: StackVerdict, most: int) -> Iterator[str]:
         yield ""
     for summary, body in (
         (f"{len(one.changes)} resources change", _changes(one.changes)),
-        (f"Pods that start anew: {pods(one.moves)}", _moves(one.moves)),
+        (f"Pods that restart: {pods(one.moves)}", _moves(one.moves)),
         (f"Cost: {cost_line(one.money)}", _money(one.money)),
         (f"Capacity: {len(one.capacity)} quotas asked for more or less", _capacity(one.capacity)),
         (f"Policies: {_counts(one.policies)}", _breaches(one.policies)),
@@ -97,7 +97,7 @@ def _summary(one: StackVerdict) -> str:
     if one.error:
         return "**does not preview**" if one.is_head_broken else "**not compared**"
     words = {Side.HEAD: "new stack, ", Side.BASE: "stack is gone, ", Side.BOTH: ""}[one.side]
-    moved = f", {pods(one.moves)} start anew" if one.moves else ""
+    moved = f", {pods(one.moves)} restart" if one.moves else ""
     return f"{words}{counted(one.changes)}{moved}, {cost_line(one.money)}"
 
 
@@ -147,7 +147,7 @@ def _moves(moves: Sequence[Move]) -> list[str]:
 
 
 def pods(moves: Sequence[Move]) -> str:
-    """Return how many pods start anew, of how many workloads."""
+    """Return how many pods restart, of how many workloads."""
     low = sum(move.minimum or 0 for move in moves)
     high = sum(move.maximum or 0 for move in moves)
     many = str(low) if low == high else f"{low} to {high}"
@@ -156,17 +156,30 @@ def pods(moves: Sequence[Move]) -> str:
 
 
 def cost_line(money: Money) -> str:
-    """Return by how much the expected month changes."""
+    """Return the largest change of the minimum, expected and maximum month.
+
+    The change of the expected month follows it where that is another figure and changes, too.
+    """
     if money.before is None or money.after is None:
         side = money.after or money.before
         if side is None or money.note:
             return "cost not compared"
         return f"{'+' if money.after else '-'}{side.expected:$,.0f} a month expected"
-    change = money.after.expected.value - money.before.expected.value
-    if not round(change):
-        return "same accelerator cost"
-    missing = money.before.expected.at_least or money.after.expected.at_least
-    return f"{_dollars(change)} a month expected{' at known prices' * missing}"
+    changes = {field: _change_of(field, money) for field in ("expected", "minimum", "maximum")}
+    largest = max(changes, key=lambda field: abs(changes[field]))
+    known = " at published prices" * money.lacks_price
+    if not round(changes[largest]):
+        return f"same cost{known}"
+    named = "expected" if largest == "expected" else f"at {largest}"
+    text = f"{_dollars(changes[largest])} a month {named}{known}"
+    if largest != "expected" and round(changes["expected"]):
+        text += f", {_dollars(changes['expected'])} expected"
+    return text
+
+
+def _change_of(field: str, money: Money) -> float:
+    before, after = (getattr(side, field).value for side in (money.before, money.after))
+    return after - before
 
 
 def _dollars(change: float) -> str:
@@ -179,7 +192,10 @@ def _money(money: Money) -> list[str]:
     if not same:
         rows = [_amounts(field, money) for field in FIELDS]
         rows += [
-            (code(f"{row.model} in {row.region}"), *_both(row.before, row.after))
+            (
+                code(" in ".join(filter(None, (row.model or row.group, row.region)))),
+                *_both(row.before, row.after),
+            )
             for row in money.rows
         ]
         lines += [*_table(("$ a month", "before", "after", "change"), rows), ""]
@@ -193,8 +209,8 @@ def _money(money: Money) -> list[str]:
         for unit in money.units
     ]
     lines += _table(("model", "$ for a", "before", "after"), rows)
-    if lines and money.lacks_price:
-        lines += ["", "≥: a price, or a part of one, is missing."]
+    if lines and money.missing:
+        lines += ["", *(f"- {plain(text)}" for text in missing_lines(money.missing))]
     return lines
 
 
@@ -226,14 +242,14 @@ def _capacity(rows: Sequence[Asked]) -> list[str]:
 def _estimate(found: AmountRange | None) -> str:
     if found is None:
         return "not known"
-    low, high = (end.text("unit", "") for end in (found.low, found.high))
+    low, high = (f"{end:unit}" for end in (found.low, found.high))
     return f"{found.value:unit} ({low} to {high})"
 
 
 def _counts(found: Compared) -> str:
-    groups = ((found.new, "anew"), (found.standing, "before and after"))
-    parts = [f"{_many_breaches(each)} {word}" for each, word in groups if each]
-    parts += [f"{len(found.mended)} mended"] if found.mended else []
+    groups = ((found.new, "new"), (found.standing, "unchanged"))
+    parts = [f"{_many_breaches(each)} ({word})" for each, word in groups if each]
+    parts += [f"{len(found.fixed)} fixed"] if found.fixed else []
     return ", ".join(parts) or "none broken"
 
 
@@ -246,7 +262,7 @@ def _many_breaches(group: Sequence[Breach]) -> str:
 
 def _breaches(found: Compared) -> list[str]:
     standing = tuple(each for each in found.standing if each.is_blocking)
-    groups = (("broken anew", found.new), ("mended", found.mended), ("before, too", standing))
+    groups = (("newly broken", found.new), ("fixed", found.fixed), ("still broken", standing))
     rows = [_breach(word, each) for word, group in groups for each in group]
     return _table(("", "rule", "where", "what"), rows)
 

@@ -1,33 +1,44 @@
-"""What a change costs: a month at minimum, expected and at maximum; by model; by million tokens."""
+"""What a change costs: a month at minimum, expected and maximum; by part; by million tokens."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.cost.costing import served
+from infra.cost.parts import ACCELERATORS, Part
+from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.unit_costs import by_model, unit_costs
 from infra.plan import Plan, resolve
 from infra.reading.load import read
-from planner.amount import NOTHING, Amount, AmountRange
-from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill, Line, bill
+from planner.amount import Amount, AmountRange, Missing, total
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Line
 from planner.unit_cost.unit_cost import UnitCost
 
 
 @dataclass(frozen=True)
 class MonthlyCost:
-    """Dollars a month of accelerator machines, at list prices."""
+    """Dollars a month of a stack, at list prices."""
 
     minimum: Amount
     expected: Amount
     maximum: Amount
 
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """What has no published price and is in none of the three."""
+        return (self.minimum + self.expected + self.maximum).missing
+
 
 @dataclass(frozen=True)
 class Row:
-    """One model in one region; expected dollars a month."""
+    """One model, or one group of what is around it, in one region; expected dollars a month."""
 
+    group: str
+    """One of `infra.cost.parts.GROUPS`."""
     model: str
+    """Of the accelerators; empty in every other group."""
     region: str
+    """Empty: of the whole project."""
     before: Amount
     after: Amount
 
@@ -57,11 +68,14 @@ class Money:
     """Those that change."""
     note: str = ""
     """What could not be calculated, and why."""
+    lacks_price: bool = False
+    """Whether something that changes has no published price, so that figures change by more."""
 
     @property
-    def lacks_price(self) -> bool:
-        """Whether some figure lacks a price or a part of one."""
-        return any(side is not None and side.maximum.at_least for side in (self.before, self.after))
+    def missing(self) -> tuple[Missing, ...]:
+        """What has no published price and is in no figure, on either side."""
+        sides = (side.missing for side in (self.before, self.after) if side is not None)
+        return tuple(sorted({one for missing in sides for one in missing}))
 
 
 def resolved(stack: str, root: Path) -> Plan:
@@ -75,44 +89,66 @@ def resolved(stack: str, root: Path) -> Plan:
 
 def money(before: Plan | None, after: Plan | None, note: str = "") -> Money:
     """Return the difference between two stacks at the prices of this checkout."""
-    bills = [None if one is None else bill(served(one)) for one in (before, after)]
+    costs = [None if one is None else stack_cost(one) for one in (before, after)]
     units = [
-        () if one is None or found is None else unit_costs(one, found)
-        for one, found in zip((before, after), bills, strict=True)
+        () if one is None or found is None else unit_costs(one, found.bill)
+        for one, found in zip((before, after), costs, strict=True)
     ]
+    old, new = (_by_place(each) for each in costs)
     return Money(
-        before=_monthly(bills[0]),
-        after=_monthly(bills[1]),
-        rows=tuple(_rows(*bills)),
+        before=_monthly(costs[0]),
+        after=_monthly(costs[1]),
+        rows=tuple(_rows(old, new)),
         units=tuple(_units(*units)),
         note=note,
+        lacks_price=_lacks_price(old, new),
     )
 
 
-def _monthly(found: Bill | None) -> MonthlyCost | None:
+def _monthly(found: StackCost | None) -> MonthlyCost | None:
     if found is None:
         return None
     return MonthlyCost(*(found.total(field) * HOURS_PER_MONTH for field in FIELDS))
 
 
-def _rows(old: Bill | None, new: Bill | None) -> list[Row]:
-    before, after = (_by_place(each) for each in (old, new))
+_Places = dict[tuple[str, str, str], tuple[Line | Part, ...]]
+"""What a stack pays for, by group, model and region."""
+
+
+def _rows(old: _Places, new: _Places) -> list[Row]:
     found: list[Row] = []
-    for key in dict.fromkeys([*before, *after]):
-        was, now = before.get(key, NOTHING), after.get(key, NOTHING)
+    for key in dict.fromkeys([*old, *new]):
+        was, now = (_expected(each.get(key, ())) for each in (old, new))
         if round(was.value, 2) != round(now.value, 2):
             found.append(Row(*key, was, now))
     return found
 
 
-def _by_place(found: Bill | None) -> dict[tuple[str, str], Amount]:
-    """Return the expected month by model and region."""
-    lines: dict[tuple[str, str], list[Line]] = {}
-    for line in found.lines if found else ():
-        lines.setdefault((line.served.model, line.served.region), []).append(line)
-    return {
-        key: Bill(tuple(group)).total("expected") * HOURS_PER_MONTH for key, group in lines.items()
-    }
+def _expected(paid: Iterable[Line | Part]) -> Amount:
+    return total(each.expected for each in paid) * HOURS_PER_MONTH
+
+
+def _lacks_price(old: _Places, new: _Places) -> bool:
+    """Return whether something that differs has no published price on some side."""
+    sides = (old, new)
+    return any(
+        each.minimum.missing or each.expected.missing or each.maximum.missing
+        for key in dict.fromkeys([*old, *new])
+        if old.get(key) != new.get(key)
+        for side in sides
+        for each in side.get(key, ())
+        if not all(each in other.get(key, ()) for other in sides)
+    )
+
+
+def _by_place(found: StackCost | None) -> _Places:
+    paid: dict[tuple[str, str, str], list[Line | Part]] = {}
+    for line in found.bill.lines if found else ():
+        key = (ACCELERATORS, line.served.model, line.served.region)
+        paid.setdefault(key, []).append(line)
+    for part in found.parts if found else ():
+        paid.setdefault((part.group, "", part.region), []).append(part)
+    return {key: tuple(group) for key, group in paid.items()}
 
 
 def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
@@ -128,25 +164,19 @@ def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
 
 
 def _said(found: AmountRange | None) -> tuple[str, ...]:
-    """Return what the figures look like; that one is known from below is no change."""
+    """Return what the figures look like."""
     if found is None:
         return ()
-    return tuple(each.text("unit", "") for each in (found.value, found.low, found.high))
+    return tuple(f"{each:unit}" for each in (found.value, found.low, found.high))
 
 
 def money_as_json(found: Money) -> dict[str, Any]:
-    """Return the difference as JSON: plain numbers, and beside them which ones lack a price."""
+    """Return the difference as JSON: figures, and under `missing` what is in none of them."""
     return {
         "before": _monthly_as_json(found.before),
         "after": _monthly_as_json(found.after),
         "rows": [
-            {
-                "model": row.model,
-                "region": row.region,
-                "before": row.before.value,
-                "after": row.after.value,
-                "lower_bounds": _sides(row.before, row.after),
-            }
+            {**asdict(row), "before": row.before.value, "after": row.after.value}
             for row in found.rows
         ],
         "units": [
@@ -154,13 +184,10 @@ def money_as_json(found: Money) -> dict[str, Any]:
                 **asdict(unit),
                 "before": None if unit.before is None else unit.before.as_json(),
                 "after": None if unit.after is None else unit.after.as_json(),
-                "lower_bounds": _sides(
-                    *(None if each is None else each.value for each in (unit.before, unit.after))
-                ),
             }
             for unit in found.units
         ],
-        "is_lower_bound": found.lacks_price,
+        "lacks_price": found.lacks_price,
         "note": found.note,
     }
 
@@ -168,14 +195,8 @@ def money_as_json(found: Money) -> dict[str, Any]:
 def _monthly_as_json(month: MonthlyCost | None) -> dict[str, Any] | None:
     if month is None:
         return None
-    amounts: dict[str, Amount] = {field: getattr(month, field) for field in FIELDS}
+    figures = {"minimum": month.minimum, "expected": month.expected, "maximum": month.maximum}
     return {
-        **{field: amount.value for field, amount in amounts.items()},
-        "lower_bounds": [field for field, amount in amounts.items() if amount.at_least],
+        **{field: amount.value for field, amount in figures.items()},
+        "missing": [str(one) for one in month.missing],
     }
-
-
-def _sides(before: Amount | None, after: Amount | None) -> list[str]:
-    """Return which of two amounts lack a price."""
-    sides = {"before": before, "after": after}
-    return [side for side, amount in sides.items() if amount is not None and amount.at_least]

@@ -1,4 +1,4 @@
-"""Which pods are started anew by a change: by workload and, where it is the nodes, by node pool."""
+"""Which pods are restarted by a change: by workload and, where it is the nodes, by node pool."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _GRAVE = (Kind.RESTARTS, Kind.REPLACES, Kind.DESTROYS)
 
 @dataclass(frozen=True)
 class Move:
-    """The pods of one workload that are started anew, or go."""
+    """The pods of one workload that are restarted, or go."""
 
     cluster: str
     workload: str
@@ -101,7 +101,7 @@ def _moves_back(world: World | None, name: str) -> bool:
 
 
 def _verb(change: Change) -> str:
-    return {"replace": "replaced", "delete": "deleted", "update": "made anew"}[change.action]
+    return {"replace": "replaced", "delete": "deleted", "update": "re-created"}[change.action]
 
 
 def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:

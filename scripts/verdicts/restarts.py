@@ -1,4 +1,4 @@
-"""Which updates in place make pods or nodes anew, or remove nodes."""
+"""Which updates in place re-create pods or nodes, or remove nodes."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -13,7 +13,7 @@ _IN_PLACE_NODE_CONFIG = frozenset(
 )
 """Parts of a pool's `nodeConfig` that GKE changes on running nodes, by
 https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools. All others make
-the nodes anew, with the pool's upgrade strategy, by
+the nodes again, with the pool's upgrade strategy, by
 https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters; of those that neither
 document names this is assumed, as the safe side."""
 _CLUSTER_WIDE = (
@@ -21,13 +21,13 @@ _CLUSTER_WIDE = (
     "enableIntranodeVisibility",
     "workloadIdentityConfig",
 )
-"""Settings of a cluster that make all nodes of it anew (same document)."""
+"""Settings of a cluster that re-create all its nodes (same document)."""
 WORKLOADS = ("DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet")
 """Kinds of objects whose pods are meant to go on running."""
 
 
 def restarts(kind: str, old: Inputs, new: Inputs) -> str:
-    """Return why an update in place makes pods or nodes anew; empty where it does not."""
+    """Return why an update in place re-creates pods or nodes; empty where it does not."""
     if kind == NODE_POOL:
         return _of_pool(old, new)
     if kind == CLUSTER:
@@ -70,13 +70,13 @@ def _of_pool(old: Inputs, new: Inputs) -> str:
         settings: Inputs = at(new, "upgradeSettings") or {}
         strategy = str(settings.get("strategy") or "SURGE")
         how = "blue-green" if strategy == "BLUE_GREEN" else _surge(settings)
-        said = [f"nodes are made anew for {', '.join(changed)} ({how})", *said]
+        said = [f"nodes are re-created because of {', '.join(changed)} ({how})", *said]
     return "; ".join(said)
 
 
 def _of_cluster(old: Inputs, new: Inputs) -> str:
     changed = [path for path in _CLUSTER_WIDE if _at(old, path) != _at(new, path)]
-    said = [f"every node is made anew for {', '.join(changed)}"] if changed else []
+    said = [f"all nodes are re-created because of {', '.join(changed)}"] if changed else []
     return "; ".join([*said, *_zones_gone(old, new)])
 
 

@@ -66,7 +66,7 @@ def counted(changes: Sequence[Change]) -> str:
     for kind in reversed(Kind):
         words += [f"{counts[kind]} {_DONE[kind]}"] * bool(counts[kind])
         if kind is Kind.REPLACES and followers:
-            words.append(f"{followers} made anew with their cluster")
+            words.append(f"{followers} re-created with their cluster")
     return ", ".join(words) or "no change"
 
 
@@ -80,7 +80,7 @@ def _single(change: Change) -> Row:
 
 def _following(place: str, group: list[Change]) -> Row:
     count = f"{len(group)} object{'s' * (len(group) != 1)} of"
-    return Row(Kind.REPLACES, "replace", count, place, "made anew with their cluster")
+    return Row(Kind.REPLACES, "replace", count, place, "re-created with their cluster")
 
 
 def _alike(action: str, noun: str, group: list[Change]) -> Row:

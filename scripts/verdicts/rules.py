@@ -1,4 +1,4 @@
-"""What policies and invariants say of both sides: broken anew, mended, broken all along.
+"""What policies and invariants say of both sides: newly broken, fixed, broken all along.
 
 Both sides are put to the rules of this checkout, so that a changed rule is no change of a stack.
 The rules run here, on the inputs that the engine had, as it would have them checked at a preview.
@@ -40,7 +40,7 @@ class Compared:
     """What a change does to the breaches of some rules."""
 
     new: tuple[Breach, ...] = ()
-    mended: tuple[Breach, ...] = ()
+    fixed: tuple[Breach, ...] = ()
     standing: tuple[Breach, ...] = ()
 
     @property
@@ -50,7 +50,7 @@ class Compared:
 
 
 def compared(before: Iterable[Breach], after: Iterable[Breach]) -> Compared:
-    """Return what is broken anew, what is mended, and what stays."""
+    """Return what is newly broken, what is fixed, and what stays."""
     old, new = set(before), set(after)
     return Compared(tuple(sorted(new - old)), tuple(sorted(old - new)), tuple(sorted(old & new)))
 

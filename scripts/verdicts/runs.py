@@ -192,7 +192,7 @@ def without_keys(text: str) -> str:
     """Return a stack file that no key is needed for; text without secrets is kept as it is.
 
     Each secret becomes its own cipher text: the program gets something, and a secret that was
-    written anew shows as a change, without anybody's key.
+    rewritten shows as a change, without anybody's key.
     """
     document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
     if not isinstance(document, dict):

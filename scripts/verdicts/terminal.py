@@ -28,7 +28,7 @@ def _stack(one: StackVerdict) -> Iterator[str]:
         return
     if one.note:
         yield f"{one.stack}: {one.note}"
-    moved = f"; {pods(one.moves)} start anew" if one.moves else ""
+    moved = f"; {pods(one.moves)} restart" if one.moves else ""
     said = f"{one.stack}: {counted(one.changes)}, {one.unchanged} unchanged{moved}"
     yield f"{said}; {cost_line(one.money)} ({one.seconds:.0f} s)"
     for row in rows_of(one.changes):

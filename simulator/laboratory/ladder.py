@@ -69,16 +69,21 @@ def published() -> dict[tuple[str, int], tuple[tuple[float, ...], float | None]]
     return found
 
 
-def climb(routing: str, stages: tuple[tuple[int, int], ...] = STAGES) -> Iterator[Stage]:
+def climb(
+    routing: str,
+    stages: tuple[tuple[int, int], ...] = STAGES,
+    warm_up: tuple[int, int] = _WARM_UP,
+) -> Iterator[Stage]:
     """Replay the stages one after another and yield each.
 
     Args:
         routing: `round-robin` or `prefix-affine`.
         stages: (requests a second, seconds).
+        warm_up: the same, of what is played before and not measured.
     """
     routes: dict[str, Route] = {"round-robin": round_robin(), "prefix-affine": prefix_affine()}
     cluster = Cluster([replica()] * _REPLICAS, routes[routing])
-    cluster.play(_requests(*_WARM_UP))
+    cluster.play(_requests(*warm_up))
     known = published()
     for rate, seconds in stages:
         before = _counts(cluster)

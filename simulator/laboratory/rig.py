@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from gke_inference.catalogue.engines import engine
-from gke_inference.catalogue.versions import api
+from gke_inference.catalogue.versions import api, channel
 from gke_inference.gateway.picker import picker_args
 from simulator.laboratory.policies import Policy
 from simulator.laboratory.replicas import ENGINE_PORT, PAGE_PORT
@@ -43,6 +43,7 @@ _READY_SECONDS = 90.0
 _SCRAPE = "2ms"
 """In lockstep each of the picker's questions is held until there is news (see `PickerPages`), so it
 has to ask at once when it was answered."""
+_VERSION = channel("regular").default
 _POOL_VERSION = api("inference_pool").api_version
 
 
@@ -116,7 +117,7 @@ class Rig:
             tool(program)
         daemon.prepare(self._paths)
         self._block, self._guard = hold_free_block(os.getpid())
-        self._api = ApiOnly(self._paths, self.folder / "cluster", self._block)
+        self._api = ApiOnly(self._paths, self.folder / "cluster", self._block, _VERSION)
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
         try:
             self._api.start()

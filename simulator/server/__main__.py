@@ -1,4 +1,8 @@
-"""`python -m simulator.server serve MODEL [flags]`: the simulated server as a process."""
+"""`python -m simulator.server serve MODEL [flags]`: the simulated server as a process.
+
+SIGUSR1 makes it a server on a sick accelerator: each step takes `SICK_FACTOR` times as long, until
+SIGUSR2.
+"""
 
 import asyncio
 import logging
@@ -15,6 +19,9 @@ from simulator.server.group import Leader, hosts_of, port_of
 from simulator.server.server import ApiServer
 from simulator.server.startup import start_up
 from twin.engines import vllm_flags as flags
+
+SICK_FACTOR = 10.0
+"""How many times as long a step takes after SIGUSR1."""
 
 _log = logging.getLogger("vllm")
 
@@ -34,6 +41,8 @@ async def serve(deployment: Deployment) -> None:
         return
     await starting
     engine = Engine(deployment)
+    loop.add_signal_handler(signal.SIGUSR1, engine.slow_down, SICK_FACTOR)
+    loop.add_signal_handler(signal.SIGUSR2, engine.slow_down, 1.0)
     server = ApiServer(engine)
     await server.start()
     port = deployment.flags.port or 8000

@@ -245,10 +245,10 @@ def _reason(problem: Exception) -> str:
     """Return the word for how a request was lost."""
     if isinstance(problem, _Lost):
         return problem.reason
+    if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return "connect"
     if isinstance(problem, TimeoutError):
         return "timeout"
-    if isinstance(problem, aiohttp.ClientConnectorError):
-        return "connect"
     return "truncated" if isinstance(problem, aiohttp.ClientPayloadError) else "reset"
 
 

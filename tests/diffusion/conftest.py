@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.unit.diffusion.conftest import Server
+from tests.running.diffusion.conftest import Server
 from twin.engines.image_pipeline import DIFFUSION, environment
 from twin.host.paths import REPOSITORY
 

@@ -19,5 +19,5 @@ def engine(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def states(engine):
-    """What a first `up` of a stack would make, previewed once a session; not to be changed."""
-    return cache(lambda stack: preview_states(engine, stack))
+    """What a first `up` of a stack would make, previewed once, with the policies; read only."""
+    return cache(lambda stack: preview_states(engine, stack, "--policy-pack", "policies"))

@@ -13,10 +13,31 @@ from twin.pulumi.recording import RecordingCloud, RecordingKubernetes
 from twin.wire import rpc
 
 
+class Cloud(RecordingCloud):
+    """A cloud in which everything is as the state has it."""
+
+    def Read(self, request: Any, context: Any) -> Any:
+        return _unchanged(request)
+
+
+class Kubernetes(RecordingKubernetes):
+    """Clusters in which everything is as the state has it."""
+
+    def Read(self, request: Any, context: Any) -> Any:
+        return _unchanged(request)
+
+
+def _unchanged(request: Any) -> Any:
+    """Return what a refresh knows already: stand-ins keep nothing from one run to the next."""
+    return rpc.provider_pb2.ReadResponse(
+        id=request.id, properties=request.properties, inputs=request.inputs
+    )
+
+
 def serve(name: str) -> None:
     """Serve a provider that makes nothing."""
     is_cloud = name == "gcp"
-    provider = RecordingCloud(world_of(TwinPaths.default())) if is_cloud else RecordingKubernetes()
+    provider = Cloud(world_of(TwinPaths.default())) if is_cloud else Kubernetes()
     server: Any = rpc.grpc_module.server(futures.ThreadPoolExecutor(16))
     rpc.provider_grpc.add_ResourceProviderServicer_to_server(provider, server)
     port = server.add_insecure_port("127.0.0.1:0")

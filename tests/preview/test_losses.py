@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from scripts.shared.data_loss import EVENTS, GUARDED, event_log, losses, refuse_losses, unnamed
+from infra.plan.stateful import STATEFUL
+from scripts.shared.data_loss import EVENTS, event_log, losses, refuse_losses, unnamed
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.terminal.console import CommandError
 from tests.preview.checkpoint import checkpoint
@@ -40,13 +41,27 @@ class Deployed:
 
     def preview(self, *, text=TEXT, state=None):
         """Return the event log of a preview of `text` over a state."""
+        answer, events = self.previewed(text, state)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return events
+
+    def previewed(self, text, state=None):
+        """Preview `text` over a state; return what the CLI did, and the event log."""
         file, events = self.folder / "state.json", self.folder / "events.json"
         file.write_text(state or self.state)
         events.unlink(missing_ok=True)
         (self.project / "stacks" / f"Pulumi.{STACK}.yaml").write_text(text)
         self.run("stack", "import", "-s", STACK, "--file", str(file))
-        self.run("preview", "-s", STACK, "--suppress-outputs", *event_log(events))
-        return events
+        arguments = ("preview", "-s", STACK, "--suppress-outputs", *event_log(events))
+        return self.engine.run(*arguments, **self.place), events
+
+    def protected_state(self):
+        """Return the state after an `up` of the stack with protection."""
+        state = json.loads(self.state)
+        for each in state["deployment"]["resources"]:
+            if each["type"] in STATEFUL:
+                each["protect"] = True
+        return json.dumps(state)
 
 
 def steps_of(events):
@@ -81,6 +96,18 @@ def test_what_another_name_would_replace_is_refused_with_names_and_reasons(deplo
     assert cluster not in list(unnamed(found, [cluster.name]))
 
 
+def test_the_engine_itself_refuses_to_replace_what_a_stack_protects(deployed):
+    team = "{kind: email, address: team@example.com, severity: critical}"
+    receiver = f"monitoring: {{notify: {{team: {team}}}}}"
+    text = TEXT.replace("protection: false", f"protection: true\n    {receiver}")
+    text = text.replace("prefix: acme", "prefix: acma")
+    answer, events = deployed.previewed(text, deployed.protected_state())
+    assert answer.returncode != 0
+    assert "as it is currently marked for protection" in answer.stdout + answer.stderr
+    with pytest.raises(CommandError, match="would lose protected resources"):
+        refuse_losses(STACK, events)
+
+
 def test_moving_pools_to_the_next_api_replaces_nothing_that_holds_state(deployed):
     old = (
         deployed.state.replace(
@@ -92,7 +119,7 @@ def test_moving_pools_to_the_next_api_replaces_nothing_that_holds_state(deployed
     assert old != deployed.state
     steps = steps_of(deployed.preview(state=old))
     changed = [(step["op"], step["type"]) for step in steps if step["op"] != "same"]
-    assert not {kind for _, kind in changed} & GUARDED
+    assert not {kind for _, kind in changed} & STATEFUL
     # the group is part of a type: a pool of the new API is made, then the old one goes
     made = ("create", f"kubernetes:{POOL}/v1:InferencePool")
     gone = ("delete", f"kubernetes:{OLD_POOL}/v1alpha2:InferencePool")

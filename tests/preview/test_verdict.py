@@ -83,10 +83,10 @@ def test_what_changes_is_told_and_what_does_not_stays(checkout, runs):
     assert stack.money.before is not None
     assert stack.money.after is not None
     assert stack.money.after.expected.value > stack.money.before.expected.value
-    assert [row.model for row in stack.money.rows] == ["gemma-3-4b"]
+    assert [row.model for row in stack.money.rows if row.model] == ["gemma-3-4b"]
     assert {"tpu-v6e", "nvidia-l4"} <= {row.accelerator for row in stack.capacity}
-    assert (stack.policies.new, stack.policies.mended) == ((), ())
-    assert (stack.invariants.new, stack.invariants.mended) == ((), ())
+    assert (stack.policies.new, stack.policies.fixed) == ((), ())
+    assert (stack.invariants.new, stack.invariants.fixed) == ((), ())
 
 
 def test_another_name_of_the_cluster_blocks_with_everything_on_it(checkout):

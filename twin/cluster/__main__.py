@@ -14,6 +14,7 @@ from twin.cluster.autoscaler.autoscaler import Autoscaler
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.traces import Collector
 from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import GUARD_VARIABLE, hold_block
 from twin.cluster.gateway import GatewayController
@@ -36,6 +37,7 @@ class Controller(Protocol):
 def _controllers(context: ClusterContext) -> list[Controller]:
     parts: list[Controller] = [
         Konnectivity(context),
+        ServiceEndpoints(context),
         PoolController(context),
         Autoscaler(context),
         Monitoring(context),

@@ -75,7 +75,8 @@ def _controllers_name(folder: Path) -> str:
 
 
 def _control_plane(paths: TwinPaths, folder: Path) -> ControlPlane:
-    return ControlPlane(paths, folder, int((folder / "block").read_text()))
+    block = int((folder / "block").read_text())
+    return ControlPlane(paths, folder, block, ClusterSpec.load(folder).version)
 
 
 def handle(location: str, name: str, paths: TwinPaths) -> ClusterHandle:

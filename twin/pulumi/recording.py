@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.checks.defaults import without_lists
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.resources.identity import resource_id
@@ -18,6 +19,7 @@ from twin.providers.gcp.resources.key_versions import CRYPTO_KEY
 from twin.providers.gcp.resources.outputs import created
 from twin.providers.gcp.server import world_of
 from twin.providers.kubernetes.manifests import objects
+from twin.providers.kubernetes.manifests.managers import CREATOR
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
 from twin.wire.property_values import CloudError
@@ -38,7 +40,7 @@ class RecordingCloud(Provider):
         if request.preview:
             return super().Create(request, context)
         known = self._known(request, context)
-        inputs = rpc.strip_secrets(rpc.plain(request.properties))
+        inputs = without_lists(rpc.strip_secrets(rpc.plain(request.properties)))
         configured = self._settings(context)
         try:
             placed = self.lifecycle.place(known, inputs, configured)
@@ -60,6 +62,19 @@ class RecordingCloud(Provider):
             id=identifier, properties=self._struct(known, outputs)
         )
 
+    def Read(self, request: Any, context: Any) -> Any:
+        """Return a cluster that exists beside the stack, as a program reads it by its id."""
+        known = self._known(request, context)
+        if known.kind != "container/cluster":
+            return super().Read(request, context)
+        _, project, _, location, _, name = str(request.id).split("/")
+        inputs = {"location": location, "name": name, "project": project}
+        outputs = created(known, inputs, request.id, request.urn, self._settings(context))
+        outputs.update(ClusterEffect.reached_at(outputs, _ENDPOINT, _AUTHORITY))
+        return rpc.provider_pb2.ReadResponse(
+            id=request.id, properties=self._struct(known, outputs), inputs=rpc.to_struct(inputs)
+        )
+
 
 class RecordingKubernetes(KubernetesProvider):
     """The twin's kubernetes provider without a cluster: an object is what was asked for."""
@@ -70,8 +85,10 @@ class RecordingKubernetes(KubernetesProvider):
         if request.preview:
             return rpc.provider_pb2.CreateResponse(properties=request.properties)
         made = objects.to_object(inputs)
+        outputs = objects.to_outputs(made, inputs, CREATOR)
+        del outputs["__inputs"]  # what a later update needs, and there is none
         return rpc.provider_pb2.CreateResponse(
-            id=objects.identifier(made), properties=rpc.to_struct(objects.to_outputs(made, inputs))
+            id=objects.identifier(made), properties=rpc.to_struct(outputs)
         )
 
     def Update(self, request: Any, context: Any) -> Any:

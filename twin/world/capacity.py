@@ -62,6 +62,14 @@ class StockLine(_Strict):
         )
 
 
+class GivenCertificate(_Strict):
+    """A certificate that is there without a stack that made it."""
+
+    name: str
+    region: str = "*"
+    """Its region; `*` and `?` match."""
+
+
 class World(_Strict):
     """The content of `capacity.yaml`."""
 
@@ -72,6 +80,10 @@ class World(_Strict):
     """The first line that matches a request serves it."""
     outages: tuple[str, ...] = ()
     """Zones that are down (`*` matches): their nodes go at once and nothing is created there."""
+    certificates: tuple[GivenCertificate, ...] = ()
+    """Certificates that are ACTIVE, made elsewhere; gateways find no others but the stacks' own."""
+    zones: tuple[str, ...] = ()
+    """Zones of Cloud DNS that are there, made elsewhere."""
 
     def is_down(self, zone: str) -> bool:
         """Say whether a zone is down."""

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from gke_inference.catalogue.accelerators import Accelerator, accelerator, accelerator_names
+from gke_inference.catalogue.accelerators import (
+    Accelerator,
+    accelerator,
+    accelerator_names,
+    zones_of,
+)
+from gke_inference.catalogue.accelerators import machine as entry_of
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
 """How a machine is paid for, and by it how easily it is had."""
@@ -173,11 +179,15 @@ def single_host_topology(item: Machine) -> str | None:
     return None
 
 
-def offered_in(item: Machine, zone: str) -> bool:
-    """Say whether a zone has the accelerator; in a region with no listed zone, any zone has."""
+def offered_in(item: Machine, zone: str, provisioning: Provisioning) -> bool:
+    """Say whether a machine can be bought in a zone in one way (rule capacity.zones).
+
+    In a region with no listed zone, any zone has it.
+    """
     details = item.details
     if details is None:
         return True
-    region = zone.rpartition("-")[0]
-    zones = details.zones.get(region)
-    return zones is not None and (not zones or zone in zones)
+    if provisioning not in entry_of(details.name, item.name).sold_as:
+        return False
+    zones = zones_of(details.name, zone.rpartition("-")[0], provisioning)
+    return zones is None or zone in zones

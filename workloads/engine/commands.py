@@ -40,7 +40,7 @@ def arguments(serving: Serving) -> list[str]:
     Raises:
         SpecError: There is no such engine.
     """
-    return _entry(serving.engine)[1](serving)
+    return [*_entry(serving.engine)[1](serving), *serving.extra_arguments]
 
 
 def _entry(engine: str) -> tuple[tuple[str, ...], Callable[[Serving], list[str]]]:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import metadata
+from . import node
 
 ROOT_VARIABLE = "GKE_INFERENCE_ROOT"
 """Folder that stands for `/` when devices and weights are looked for."""
@@ -39,8 +39,9 @@ def root() -> Path:
 def find() -> Found:
     """Return the accelerator of this node.
 
-    Devices decide. Variables such as TPU_TOPOLOGY do not: in a pod with a container for each kind
-    of hardware they are set wherever the pod runs.
+    Devices decide, then what GKE labelled it: a node that came up just now has its label before its
+    driver is installed, and is found with 0 devices. Variables such as TPU_TOPOLOGY do not decide:
+    in a pod with a container for each kind of hardware they are set wherever the pod runs.
     """
     base = root()
     for kind, places in _DEVICES.items():
@@ -48,13 +49,19 @@ def find() -> Found:
             count = _count(base / folder, pattern)
             if count:
                 return Found(kind, count, f"{count} devices in /{folder}")
-    if os.access(base / _NVIDIA_TOOL, os.X_OK):
+    if has_driver():
         return Found("gpu", 0, f"/{_NVIDIA_TOOL}")
-    labels = metadata.node_labels()
+    here = node.read(base)
+    labels = {} if here is None else here.labels
     for kind, label in _LABELS.items():
         if label in labels:
             return Found(kind, 0, f"node label {label}={labels[label]}")
     return Found("cpu", os.cpu_count() or 1, "no accelerator")
+
+
+def has_driver() -> bool:
+    """Return whether the driver of an NVIDIA GPU is installed on the node."""
+    return os.access(root() / _NVIDIA_TOOL, os.X_OK)
 
 
 def variables() -> "dict[str, str]":

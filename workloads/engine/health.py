@@ -1,7 +1,20 @@
-"""How the server is: its stage, and the launcher's own endpoints for probes."""
+"""How the server is: its stage, and the launcher's own endpoints for probes.
+
+| endpoint | answers 200 |
+|---|---|
+| `/startz` | once the server serves, and as long as it waits for weights |
+| `/healthz` | unless it is broken, or loads and compiles for longer than it may |
+| `/readyz` | while it takes requests |
+| `/stage` | always |
+
+The kubelet counts the time of a startup probe from the container's start. Weights may come hours
+after that, so waiting for them passes the probe, and from then on the launcher counts the time
+itself, from the moment the weights are there.
+"""
 
 import http.client
 import json
+import re
 import threading
 import time
 import urllib.request
@@ -27,6 +40,25 @@ STAGES = (
 
 _ORDER = {stage: at for at, stage in enumerate(STAGES)}
 _STARTING = ("node", "weights", "load", "compile", "warm")
+_LOADING = ("load", "compile", "warm")
+_TOLD: "dict[str, tuple[tuple[str, str], ...]]" = {
+    # v1/worker/gpu_model_runner.py, v1/engine/core.py, entrypoints; tpu_inference runner
+    "vllm": (
+        (
+            r"Start compiling|Compiling a graph|bytecode transform|apturing CUDA|[Pp]recompil",
+            "compile",
+        ),
+        (r"Graph capturing finished|init engine .*took|Starting vLLM API", "warm"),
+    ),
+    # srt/model_executor/model_runner.py
+    "sglang": (
+        (r"Capture cuda graph begin|torch compile", "compile"),
+        (r"Capture cuda graph end|Uvicorn running|warmup", "warm"),
+    ),
+    "triton": ((r"Started .*Service|Uvicorn running", "warm"),),
+    "tgi": ((r"Cuda Graphs are enabled|Warming up model", "warm"),),
+    "diffusion": ((r"[Cc]ompil", "compile"), (r"[Ww]arm", "warm")),
+}
 
 
 @dataclass
@@ -35,11 +67,18 @@ class State:
 
     answers: "Callable[[], bool]"
     """Whether the engine's own health is good now."""
+    others_serve: "Callable[[], bool]" = lambda: True
+    """Whether another container of the pod serves, or is about to."""
+    start_seconds: float = 1800.0
+    """How long it may load and compile once its weights are there."""
+    waits_for: str = ""
+    """What is missing of the weights; empty: nothing that anybody knows of."""
     stage: str = "node"
     facts: "dict[str, Any]" = field(default_factory=dict[str, Any])
     """What is known so far: engine, hardware, bytes."""
     _began: float = field(default_factory=time.monotonic)
     _since: float = field(default_factory=time.monotonic)
+    _loading_since: "float | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def enter(self, stage: str, message: str = "", **fields: Any) -> None:
@@ -49,6 +88,8 @@ class State:
                 return
             before, seconds = self.stage, time.monotonic() - self._since
             self.stage, self._since = stage, time.monotonic()
+            if stage == "load":
+                self._loading_since = self._since
         say(
             "ERROR" if stage == "broken" else "INFO",
             message or f"stage {stage} after {before} ({seconds:.1f} s)",
@@ -63,16 +104,27 @@ class State:
         """Whether it has never served."""
         return self.stage in _STARTING
 
+    def started(self) -> bool:
+        """Say whether the startup probe has nothing more to count."""
+        waits = self.stage == "weights" and bool(self.waits_for)
+        return waits or self.stage in ("serving", "draining", "asleep")
+
     def healthy(self) -> bool:
         """Say whether it is starting, serving or ending as it should."""
-        if self.stage == "broken":
+        if self.stage == "broken" or self._is_late():
             return False
         return self.answers() if self.stage == "serving" else True
 
+    def _is_late(self) -> bool:
+        began = self._loading_since
+        if self.stage not in _LOADING or began is None:
+            return False
+        return time.monotonic() - began > self.start_seconds
+
     def ready(self) -> bool:
-        """Say whether it takes requests, or never will and that is right."""
+        """Say whether it takes requests, or leaves them to another container of the pod."""
         if self.stage == "asleep":
-            return True
+            return self.others_serve()
         return self.stage == "serving" and self.answers()
 
     def described(self) -> "dict[str, Any]":
@@ -82,12 +134,13 @@ class State:
             "stage": self.stage,
             "seconds_in_stage": round(now - self._since, 1),
             "seconds": round(now - self._began, 1),
+            **({"waits_for": self.waits_for} if self.waits_for else {}),
             **self.facts,
         }
 
 
 def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
-    """Answer `/healthz`, `/readyz` and `/stage` in threads of their own.
+    """Answer `/startz`, `/healthz`, `/readyz` and `/stage` in threads of their own.
 
     Raises:
         OSError: The port is taken.
@@ -95,7 +148,12 @@ def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            good = {"/healthz": state.healthy, "/readyz": state.ready, "/stage": lambda: True}
+            good = {
+                "/healthz": state.healthy,
+                "/readyz": state.ready,
+                "/stage": lambda: True,
+                "/startz": state.started,
+            }
             known = good.get(self.path)
             self.send_response(404 if known is None else 200 if known() else 503)
             self.send_header("Content-Type", "application/json")
@@ -111,6 +169,15 @@ def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
     return server
 
 
+def peer_stage(address: str, port: int) -> "str | None":
+    """Return the stage of another launcher of the pod, or None where none answers."""
+    try:
+        with urllib.request.urlopen(f"http://{address}:{port}/stage", timeout=1.0) as answer:
+            return str(json.load(answer)["stage"])
+    except (OSError, ValueError, LookupError, http.client.HTTPException):
+        return None
+
+
 def answers(url: str, seconds: float = 2.0) -> bool:
     """Say whether an URL answers with success."""
     try:
@@ -118,3 +185,11 @@ def answers(url: str, seconds: float = 2.0) -> bool:
             return answer.status < 300
     except (OSError, ValueError, http.client.HTTPException):
         return False
+
+
+def stage_of(engine: str, line: str) -> "str | None":
+    """Return the stage that a line of an engine tells of, or None."""
+    for pattern, stage in reversed(_TOLD.get(engine, ())):
+        if re.search(pattern, line):
+            return stage
+    return None

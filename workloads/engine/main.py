@@ -1,8 +1,9 @@
 """The launcher's life: find the hardware, wait for weights, serve, drain, end.
 
 Exit codes: the engine's own where it ends by itself; 0 after a signal that was followed to the end;
-137 where the engine had to be killed; 1 where weights or the program are missing; 2 for a spec or
-an option that is wrong, or not for the hardware that is here.
+137 where the engine had to be killed; 1 where its program is missing, or where the container has to
+be started again to see its devices; 2 for a spec or an option that is wrong, or not for the
+hardware that is here.
 """
 
 import argparse
@@ -13,17 +14,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import caches, commands, hardware, health, metadata, stages, tgi, weights
+from . import caches, commands, hardware, health, node, tgi, weights
 from .drain import open_requests
 from .log import say
 from .process import Engine, expand, reap
 from .spec import Serving, Spec, SpecError, read
 
 _SPOT_SPARE_SECONDS = 3.0
+_SPOT_SECONDS = node.SPOT_POD_SECONDS - node.HOOK_SECONDS - _SPOT_SPARE_SECONDS
 _POLL_SECONDS = 0.5
 _REAP_SECONDS = 30.0
-_NOTICE_SECONDS = 1.0
-_SILENT_TIMES = 3  # a metadata server may be late once
+_LOOK_SECONDS = 5.0
+_ALONE_SECONDS = 30.0
+_DRIVER_SECONDS = 60.0
 
 
 class Launcher:
@@ -35,7 +38,7 @@ class Launcher:
         may_sleep: whether absent hardware is right, as for one of two containers of a pod.
         address: where the engine answers and the launcher listens.
         command: of the engine, where the pod says it; empty: what the spec says.
-        may_wait: whether weights are waited for.
+        peers: ports of the other launchers of the pod.
         settle_seconds: instead of the spec's.
     """
 
@@ -47,23 +50,23 @@ class Launcher:
         may_sleep: bool,
         address: str,
         command: Sequence[str] = (),
-        may_wait: bool = True,
+        peers: Sequence[int] = (),
         settle_seconds: "float | None" = None,
     ) -> None:
         self._spec = spec
         self._command = list(command)
-        self._may_wait = may_wait
         self._asked = asked
         self._may_sleep = may_sleep
+        self._address = address
+        self._peers = tuple(peers)
         self._url = f"http://{address}"
         self._changed = threading.Event()
         self._stop = threading.Event()
         self._signals = 0
         self._settle = spec.settle_seconds if settle_seconds is None else settle_seconds
-        self._noticed: float | None = None
         self._engine: Engine | None = None
         self._port = next(iter(spec.serving.values())).port
-        self.state = health.State(answers=self._engine_answers)
+        self.state = health.State(self._engine_answers, self._others_serve, spec.start_seconds)
 
     def on_signal(self) -> None:
         """Note a signal; the second one ends the engine without waiting for its requests."""
@@ -73,21 +76,18 @@ class Launcher:
 
     def run(self) -> int:
         """Serve until a signal or the engine's end; return the exit code."""
-        try:
-            serving = self._choose()
-            if serving is None:
-                return self._sleep()
-            self._port = serving.port
-            self.state.enter("weights")
-            if self._may_wait:
-                weights.wait(serving, self._spec.weights_wait_seconds, self._stop)
-            if self._stop.is_set():
-                say("INFO", "asked to end before the engine started")
-                return 0
-            return self._serve(serving)
-        except weights.WeightsError as error:
-            self.state.enter("broken", str(error))
-            return 1
+        serving = self._choose()
+        if serving is None:
+            return self._sleep()
+        if self._may_sleep and not self.state.facts["devices"]:
+            return self._await_driver()
+        self._port = serving.port
+        self.state.enter("weights")
+        found = weights.wait(serving, self.state, self._stop)
+        if found is None or self._stop.is_set():
+            say("INFO", "asked to end before the engine started")
+            return 0
+        return self._serve(found)
 
     def _choose(self) -> "Serving | None":
         """Return what to serve on the hardware that is here, or None to sleep.
@@ -116,15 +116,69 @@ class Launcher:
         return self._spec.serving[wanted]
 
     def _sleep(self) -> int:
-        """Hold nothing and wait for the end; the other container of the pod serves."""
+        """Hold nothing while another container of the pod serves; look again whether it does.
+
+        A container sees no device that came after its start, so one whose hardware appears ends,
+        and so does one whose pod has nobody else: the next one finds what is there by then.
+        """
         self.state.enter("asleep", f"no {self._asked} here: asleep, another container serves")
-        while not self._stop.is_set():
-            self._changed.wait()
+        alone_since: float | None = None
+        while not self._paused(_LOOK_SECONDS):
+            if hardware.find().kind == self._asked:
+                return self._again(f"{self._asked} is here by now")
+            if self._others_serve():
+                alone_since = None
+            elif alone_since is not None or self._others() == {"asleep"}:
+                # one that ends meanwhile, for the same reason, is no sign that anybody serves
+                alone_since = alone_since or time.monotonic()
+                if time.monotonic() - alone_since >= _ALONE_SECONDS:
+                    return self._again("every container of the pod is asleep")
         return 0
 
-    def _serve(self, serving: Serving) -> int:
-        self.state.facts |= {"engine": serving.engine, "model": self._spec.model}
-        command = self._agreed(serving)
+    def become(self) -> None:
+        """Wait for the weights, then go on as the engine itself, which nobody asks anything."""
+        serving = self._choose()
+        found = None if serving is None else weights.wait(serving, self.state, self._stop)
+        if found is None:
+            return
+        command = [expand(word, os.environ) for word in found.words(self._command)]
+        os.execvpe(command[0], command, _environment(found.serving))  # noqa: S606 - the pod's
+
+    def _await_driver(self) -> int:
+        """Wait for the driver of a node that has its label already, then start again to see it."""
+        say("INFO", f"the node has a {self._asked}, and no device of it yet")
+        deadline = time.monotonic() + _DRIVER_SECONDS
+        while time.monotonic() < deadline:
+            if self._paused(_LOOK_SECONDS):
+                return 0
+            if hardware.has_driver():
+                break
+        return self._again(f"this container sees no device of the node's {self._asked}")
+
+    def _again(self, why: str) -> int:
+        self.state.enter("broken", f"{why}: the container has to be started again")
+        return 1
+
+    def _paused(self, seconds: float) -> bool:
+        """Wait; return whether it was asked to end meanwhile."""
+        return self._stop.wait(seconds)
+
+    def _others_serve(self) -> bool:
+        """Return whether another launcher of the pod serves or will; yes where there is none."""
+        return not self._peers or bool(self._others() - {None, "asleep", "broken"})
+
+    def _others(self) -> "set[str | None]":
+        return {health.peer_stage(self._address, port) for port in self._peers}
+
+    def _serve(self, found: weights.Weights) -> int:
+        serving = found.serving
+        self.state.facts |= {
+            "engine": serving.engine,
+            "model": self._spec.model,
+            "version": found.manifest.version,
+        }
+        command = self._agreed(found)
+        caches.fetch(serving)
         kept = caches.entries(serving)
         self.state.enter("load", f"starting {serving.engine}", command=command)
         try:
@@ -133,12 +187,12 @@ class Launcher:
             self.state.enter("broken", f"engine: {command[0]} cannot be started: {error}")
             return 1
         self._engine = engine
-        weights.read_ahead(serving, self._stop)
+        weights.read_ahead(found, self._stop)
         if not self._start(engine):
             return self._crashed(engine)
         if not self._stop.is_set():
             self.state.enter("serving", "", **_kept(kept, caches.entries(serving)))
-            threading.Thread(target=self._look_for_notice, daemon=True).start()
+            threading.Thread(target=caches.keep, args=(serving, kept), daemon=True).start()
         while engine.code is None and not self._stop.is_set():
             self._changed.wait(_REAP_SECONDS)
             self._changed.clear()
@@ -147,29 +201,14 @@ class Launcher:
             return self._crashed(engine)
         return self._end(engine)
 
-    def _look_for_notice(self) -> None:
-        """Take no new requests from the moment this spot node has its notice.
-
-        The signal comes only after the container's preStop hook, when most of the notice is over.
-        Ends where no metadata server answers.
-        """
-        silent = 0
-        while not self._stop.is_set() and silent < _SILENT_TIMES:
-            said = metadata.preempted()
-            silent = silent + 1 if said is None else 0
-            if said:
-                self._noticed = time.monotonic()
-                self.state.enter("draining", "the node is preempted: no new requests")
-                return
-            self._stop.wait(_NOTICE_SECONDS)
-
-    def _agreed(self, serving: Serving) -> "list[str]":
+    def _agreed(self, found: weights.Weights) -> "list[str]":
         """Return the command of the pod, or of the spec; say so where both differ."""
-        made = [expand(word, os.environ) for word in commands.command(serving)]
-        if self._command and self._command != made:
-            other = [word for word in self._command if word not in made]
+        made = [expand(word, os.environ) for word in commands.command(found.serving)]
+        given = found.words(self._command)
+        if given and given != made:
+            other = [word for word in given if word not in made]
             say("WARNING", "the pod's command is not the spec's; the pod's is taken", other=other)
-        return self._command or made
+        return given or made
 
     def _start(self, engine: Engine) -> bool:
         """Wait for the first good answer; False where the engine ended before it."""
@@ -183,21 +222,15 @@ class Launcher:
         """Let open requests finish, then end the engine."""
         had_served = self.state.stage in {"serving", "draining"}
         settle, limit = self._settle, self._settle + self._spec.longest_request_seconds
-        if metadata.preempted():
-            settle, limit = 0.0, min(limit, self._left_of_notice())
+        here = node.read(hardware.root())
+        if here is not None and here.is_preempted:
+            settle, limit = 0.0, min(limit, _SPOT_SECONDS)
             say("WARNING", f"the node is preempted: {limit:.0f} s for what is open")
         self.state.enter("draining", f"asked to end: at most {limit:.0f} s for what is open")
         if had_served:
             self._drain(engine, settle, limit)
         engine.send(signal.SIGTERM)
         return self._ended(engine)
-
-    def _left_of_notice(self) -> float:
-        """Return the seconds that are left for requests on a spot node that has its notice."""
-        gone = metadata.HOOK_SECONDS  # where nobody heard the notice, the hook came after it
-        if self._noticed is not None:
-            gone = time.monotonic() - self._noticed
-        return max(1.0, metadata.SPOT_POD_SECONDS - gone - _SPOT_SPARE_SECONDS)
 
     def _drain(self, engine: Engine, settle: float, limit: float) -> None:
         """Wait until nothing is open: not before load balancers have let go, nor for ever."""
@@ -261,7 +294,7 @@ class _Heard:
     def __call__(self, line: str) -> None:
         if not self._state.is_starting:
             return
-        stage = stages.stage_of(self._engine, line)
+        stage = health.stage_of(self._engine, line)
         if stage is not None:
             self._state.enter(stage)
 
@@ -294,9 +327,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
             address=address,
             command=options.command,
             may_sleep=options.or_sleep,
-            may_wait=not options.no_wait,
+            peers=options.peer_port,
             settle_seconds=options.settle_seconds,
         )
+        if options.worker:
+            launcher.become()
+            return 0
         _listen(launcher)
         port = options.health_port or spec.health_port
         health.serve(launcher.state, address, port)
@@ -334,7 +370,10 @@ def _options(argv: "Sequence[str] | None") -> argparse.Namespace:
     parser.add_argument("--hardware", choices=("cpu", "gpu", "tpu"), help="kind that must be here")
     parser.add_argument("--or-sleep", action="store_true", help="sleep where it is not here")
     parser.add_argument("--health-port", type=int, help="port of /healthz, /readyz and /stage")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait for the weights")
+    parser.add_argument("--worker", action="store_true", help="start an engine without an API")
+    parser.add_argument(
+        "--peer-port", type=int, action="append", default=[], help="of another launcher of the pod"
+    )
     parser.add_argument("--settle-seconds", type=float, help="instead of the spec's")
     parser.add_argument("--show", action="store_true", help="print the engine's command, end")
     parser.add_argument("command", nargs="*", help="the engine's command, behind --")

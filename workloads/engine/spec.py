@@ -15,6 +15,15 @@ SCHEMA = 1
 PORT = 8000
 """Port of the API and the metrics of every engine, where nothing stands in front of it."""
 
+NEEDS = "gke-inference/weights"
+"""Annotation of a workload that waits: JSON list of what it reads, as `gs://BUCKET/FOLDER` of a
+model's versions, `gs://BUCKET/FOLDER@VERSION`, or `adapter:gs://BUCKET/FOLDER`."""
+ADAPTER_NEED = "adapter:"
+REPLICAS = "gke-inference/replicas"
+"""Annotation of a workload that waits: replicas that it begins with."""
+STATE = "weights-state"
+"""Name of the ConfigMap in which the weights' gate writes what waits."""
+
 _T = TypeVar("_T")
 
 
@@ -32,6 +41,10 @@ class Speculation:
     """Tokens guessed at a time."""
     source: str | None = None
     """Where the draft model is, as `Serving.source`."""
+    has_versions: bool = False
+    """As `Serving.has_versions`."""
+    version: str | None = None
+    """As `Serving.version`."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,14 @@ class Serving:
     tensor_parallel: int
     """Devices the model is split over: chips, or twice that where a chip is two devices."""
     context_tokens: int
+    has_versions: bool = False
+    """Whether `source` has the model's versions in folders of their names, of which its pointer
+    names the one that is served."""
+    version: str | None = None
+    """The version that `source` must hold; None: any."""
     engine: str = "vllm"
+    extra_arguments: tuple[str, ...] = ()
+    """Arguments that the stack gives the engine, behind those that follow from the other fields."""
     pipeline_parallel: int = 1
     """Stages the model is cut into, one for each host of a GPU group."""
     data_parallel: int = 1
@@ -79,7 +99,10 @@ class Serving:
     kv_transfer: str | None = None
     """The whole flag of a prefill or decode replica."""
     cache_folder: str | None = None
-    """Where compiled programs outlive the container."""
+    """Where the engine keeps compiled programs."""
+    cache_archive: str | None = None
+    """`gs://` folder of the object that holds them beyond the pod's life; None: `cache_folder`
+    itself outlives it."""
     image_sizes: tuple[str, ...] = ()
     """Sizes that an image model draws, such as `1024x1024`; the first is the default."""
     image_steps: int | None = None
@@ -88,8 +111,6 @@ class Serving:
     """Pictures that may wait."""
     longest_request_seconds: int = 300
     """How long one request may take."""
-    weights_bytes: int = 0
-    """About how much the weights are, to say how far loading is; 0: not known."""
     read_ahead: bool = False
     """Whether the weights' mount has a cache that is filled faster by many readers."""
 
@@ -107,15 +128,15 @@ class Spec:
     busy_metrics: tuple[str, ...] = ()
     """Gauges of the engine, as the picker writes them, whose sum is the open requests."""
     health_port: int = 8090
-    """Port of the launcher's own `/healthz`, `/readyz` and `/stage`."""
+    """Port of the launcher's own `/startz`, `/healthz`, `/readyz` and `/stage`."""
     longest_request_seconds: int = 300
     """How long a server that must end may finish what it answers."""
     settle_seconds: int = 0
     """How long a server that must end takes requests still: load balancers let go late."""
     stop_seconds: int = 30
     """How long the engine may take to end once it is idle."""
-    weights_wait_seconds: int = 1800
-    """How long weights may take to be there."""
+    start_seconds: int = 1800
+    """How long the engine may load and compile once the weights are there."""
     schema: int = SCHEMA
 
     def text(self) -> str:

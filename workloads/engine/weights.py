@@ -1,74 +1,227 @@
-"""Waits until the weights are there, and says how far it is.
+"""Waits until the weights are whole, and says what is missing.
 
-Only folders are waited for; what an engine streams from a bucket is its own to read.
+A version of a model is whole once its manifest is there, which is written last, and every file
+that it names has the size it says. Each name is looked up by itself, through a mount as well as in
+a bucket: Cloud Storage FUSE keeps a listing for as long as its mount lives, but not that a name was
+missing (`metadata-cache:negative-ttl-secs:0`; GoogleCloudPlatform/gcsfuse docs/semantics.md).
 """
 
-import json
-import os
+import re
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from . import hardware
+from .bucket import Bucket, BucketError
 from .log import say
 from .spec import Serving
+from .weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current, Manifest, check_folder
 
-INDEX = "model.safetensors.index.json"
-_SUFFIXES = (".safetensors", ".bin", ".gguf", ".plan", ".engine", ".pt")
-_SAY_SECONDS = 10.0
+_SAY_SECONDS = 30.0
 _POLL_SECONDS = 1.0
 _READERS = 8
 _CHUNK = 8 * 2**20
+_ADAPTER_CONFIG = "adapter_config.json"
+_ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
-class WeightsError(Exception):
-    """Weights that never came; the message has the folder and what was missing."""
+class Place(Protocol):
+    """A folder, of a mounted volume or of a bucket."""
+
+    uri: str
+
+    def below(self, name: str) -> "Place":
+        """Return a folder of this one."""
+        ...
+
+    def read(self, name: str) -> "str | None":
+        """Return the text of a file, or None where there is none."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file with something in it."""
+        ...
+
+    def wrong(self, manifest: Manifest) -> "list[str]":
+        """Return the files that are missing or are not what a manifest says."""
+        ...
 
 
-def wait(serving: Serving, seconds: float, stop: threading.Event) -> int:
-    """Wait for a folder to hold a whole model and return its bytes; 0 where it is streamed.
+class Folder:
+    """A folder of a mounted volume.
+
+    Args:
+        uri: path in the container.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri.rstrip("/")
+        self.path = hardware.root() / uri.lstrip("/")
+
+    def below(self, name: str) -> "Folder":
+        """Return a folder of this one."""
+        return Folder(f"{self.uri}/{name}")
+
+    def read(self, name: str) -> "str | None":
+        """Return the text of a file, or None where there is none."""
+        try:
+            return (self.path / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file with something in it."""
+        try:
+            return (self.path / name).stat().st_size > 0
+        except OSError:
+            return False
+
+    def wrong(self, manifest: Manifest) -> "list[str]":
+        """Return the files that are missing or have another size."""
+        return check_folder(self.path, manifest)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Weights that are all there."""
+
+    source: str
+    """The folder of the version."""
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What one server reads, and where it turned out to be."""
+
+    serving: Serving
+    """The same, with the folders of the versions."""
+    manifest: Manifest
+    moved: "tuple[tuple[str, str], ...]" = ()
+    """Folders as the spec has them, and where they are."""
+
+    def words(self, command: "Sequence[str]") -> "list[str]":
+        """Return a command line with the folders of the versions."""
+        return [self._moved(word) for word in command]
+
+    def _moved(self, word: str) -> str:
+        for before, after in self.moved:
+            # what lies below, such as adapters, stays where it is
+            word = re.sub(rf"{re.escape(before)}(?![\w./-])", after.replace("\\", r"\\"), word)
+        return word
+
+
+class MissingError(Exception):
+    """Something that is not there yet; the message says what."""
+
+
+class Waiting(Protocol):
+    """Told what is missing; an empty text is nothing."""
+
+    waits_for: str
+
+
+def wait(serving: Serving, told: Waiting, stop: threading.Event) -> "Weights | None":
+    """Wait until everything that a server reads is whole; None where it is asked to end before.
+
+    There is no limit: weights come when somebody uploads them.
+    """
+    said = ""
+    at = 0.0
+    while not stop.is_set():
+        try:
+            found = look(serving)
+        except (MissingError, BucketError) as missing:
+            told.waits_for = str(missing)
+            now = time.monotonic()
+            if said != told.waits_for or now - at >= _SAY_SECONDS:
+                said, at = told.waits_for, now
+                say("WARNING", f"waiting for weights: {said}", waits_for=said)
+            stop.wait(_POLL_SECONDS)
+            continue
+        told.waits_for = ""
+        source, manifest = found.serving.source, found.manifest
+        text = f"weights are there: {_gib(manifest.size)}, version {manifest.version}"
+        say("INFO", text, bytes=manifest.size, folder=source, version=manifest.version)
+        return found
+    return None
+
+
+def look(serving: Serving) -> Weights:
+    """Return what a server reads, where all of it is there.
 
     Raises:
-        WeightsError: It does not within `seconds`.
+        MissingError: It is not.
+        BucketError: A bucket cannot be read.
     """
-    if "://" in serving.source:
-        return 0
-    folder = hardware.root() / serving.source.lstrip("/")
-    limit = time.monotonic() + seconds
-    said = 0.0
-    progress = Progress(serving.weights_bytes)
-    while not stop.is_set():
-        have, missing = look(folder)
-        if not missing:
-            say("INFO", f"weights are there: {_gib(have)}", bytes=have, folder=serving.source)
-            return have
-        now = time.monotonic()
-        if now >= limit:
-            raise WeightsError(
-                f"weights: must be in {serving.source} within {seconds:.0f} s, missing {missing}"
-            )
-        if now - said >= _SAY_SECONDS:
-            said = now
-            fields = progress.fields(have)
-            say("INFO", f"waiting for weights: {missing} is missing", **fields)
-        stop.wait(_POLL_SECONDS)
-    return 0
+    model = whole(place(serving.source), serving.has_versions, serving.version)
+    moved = [(serving.source, model.source)]
+    found = replace(serving, source=model.source)
+    guess = serving.speculation
+    if guess is not None and guess.source is not None:
+        draft = whole(place(guess.source), guess.has_versions, guess.version)
+        moved.append((guess.source, draft.source))
+        found = replace(found, speculation=replace(guess, source=draft.source))
+    for folder in serving.adapters.values():
+        adapter(Folder(folder))
+    return Weights(found, model.manifest, tuple(moved))
 
 
-def look(folder: Path) -> "tuple[int, str]":
-    """Return the bytes of the weights in a folder and the first thing that is missing, or ''."""
+def place(source: str) -> Place:
+    """Return the folder behind a `gs://` address or a path of the container."""
+    return Bucket(source) if "://" in source else Folder(source)
+
+
+def whole(folder: Place, has_versions: bool, version: "str | None") -> Whole:
+    """Return a version that is all there.
+
+    Args:
+        folder: of the version, or of a model with its versions in folders of their names.
+        has_versions: which of the two; the model's pointer says which version is meant then.
+        version: that it must be; None: any.
+
+    Raises:
+        MissingError: Something of it is not there, or is not what it should be.
+        BucketError: The bucket cannot be read.
+    """
+    name = CURRENT_NAME if has_versions else MANIFEST_NAME
     try:
-        sizes = _sizes(folder)
-    except OSError:
-        return 0, "the folder"
-    named = _named(folder / INDEX)
-    have = sum(size for name, size in sizes.items() if name.endswith(_SUFFIXES))
-    if named is None:
-        return have, "" if have or _is_repository(folder) else "every weight file"
-    for name in sorted(named):
-        if sizes.get(name, 0) == 0:
-            return have, name
-    return have, ""
+        if has_versions:
+            version = Current.parse(_read(folder, CURRENT_NAME)).version
+            folder, name = folder.below(version), MANIFEST_NAME
+        manifest = Manifest.parse(_read(folder, MANIFEST_NAME))
+    except ValueError as error:
+        raise MissingError(f"a good {folder.uri}/{name} ({error})") from None
+    if version not in (None, manifest.version):
+        raise MissingError(f"version {version} in {folder.uri}, which has {manifest.version}")
+    wrong = folder.wrong(manifest)
+    if wrong:
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise MissingError(f"{folder.uri}/{wrong[0]}{more}, as its manifest describes it")
+    return Whole(folder.uri, manifest)
+
+
+def _read(folder: Place, name: str) -> str:
+    text = folder.read(name)
+    if text is None:
+        raise MissingError(f"{folder.uri}/{name}")
+    return text
+
+
+def adapter(folder: Place) -> None:
+    """Refuse an adapter that is not whole: an engine does not start without one it is given.
+
+    Raises:
+        MissingError: A file of it is not there.
+        BucketError: The bucket cannot be read.
+    """
+    if not folder.has(_ADAPTER_CONFIG):
+        raise MissingError(f"{folder.uri}/{_ADAPTER_CONFIG}")
+    if not any(folder.has(each) for each in _ADAPTER_WEIGHTS):
+        raise MissingError(f"{folder.uri}/{_ADAPTER_WEIGHTS[0]}")
 
 
 class Progress:
@@ -96,28 +249,25 @@ class Progress:
         }
 
 
-def read_ahead(serving: Serving, stop: threading.Event) -> "threading.Thread | None":
+def read_ahead(found: Weights, stop: threading.Event) -> "threading.Thread | None":
     """Read a mounted model once, with several readers, so that the mount's cache is filled.
 
     An engine opens its files one after the other; a bucket gives more to many readers. It runs
     beside the engine's start and ends by itself.
     """
+    serving = found.serving
     if "://" in serving.source or not serving.read_ahead:
         return None
-    folder = hardware.root() / serving.source.lstrip("/")
-    thread = threading.Thread(target=_read_all, args=(folder, serving, stop), daemon=True)
+    arguments = (Folder(serving.source).path, found.manifest, stop)
+    thread = threading.Thread(target=_read_all, args=arguments, daemon=True)
     thread.start()
     return thread
 
 
-def _read_all(folder: Path, serving: Serving, stop: threading.Event) -> None:
-    try:
-        names = [name for name in _sizes(folder) if name.endswith(_SUFFIXES)]
-    except OSError:
-        return
-    progress, done = Progress(serving.weights_bytes), _Sum()
+def _read_all(folder: Path, manifest: Manifest, stop: threading.Event) -> None:
+    progress, done = Progress(manifest.size), _Sum()
     progress.fields(0)
-    pending = sorted(names, reverse=True)
+    pending = [file.name for file in reversed(manifest.files)]
     readers = [
         threading.Thread(target=_read_some, args=(folder, pending, done, stop), daemon=True)
         for _ in range(min(_READERS, len(pending)))
@@ -157,30 +307,6 @@ def _read_some(folder: Path, pending: "list[str]", done: _Sum, stop: threading.E
                     done.add(len(chunk))
         except OSError as error:
             say("WARNING", f"cannot read {name} ahead: {error}")
-
-
-def _sizes(folder: Path) -> "dict[str, int]":
-    with os.scandir(folder) as entries:
-        return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
-
-
-def _named(index: Path) -> "set[str] | None":
-    """Return the files that a model in parts says it has; None for a model in one part."""
-    try:
-        return set(json.loads(index.read_text())["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError):
-        return None
-
-
-def _is_repository(folder: Path) -> bool:
-    """Say whether the folder holds other folders with something in them, as Triton's does."""
-    for entry in folder.iterdir():
-        try:
-            if entry.is_dir() and any(entry.iterdir()):
-                return True
-        except OSError:  # such as a disk's lost+found, which is root's
-            continue
-    return False
 
 
 def _gib(size: int) -> str:

@@ -18,6 +18,9 @@ Manifest = dict[str, Any]
 
 MANAGED_BY = "gke-inference"
 NAME_LABEL = "app.kubernetes.io/name"
+LET_GO_SECONDS = 25
+"""How long a replica answers after it has to go: a network endpoint group takes some ten seconds to
+drop it, and a health check two failures."""
 
 # Constructor of each built-in kind, loaded when an object is registered (the SDK takes longer than
 # everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
@@ -30,6 +33,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
     "ConfigMap": ("core.v1.ConfigMap", {"data": "data"}),
     "Deployment": ("apps.v1.Deployment", {"spec": "spec"}),
     "HorizontalPodAutoscaler": ("autoscaling.v2.HorizontalPodAutoscaler", {"spec": "spec"}),
+    "Job": ("batch.v1.Job", {"spec": "spec"}),
     "MutatingWebhookConfiguration": (
         "admissionregistration.v1.MutatingWebhookConfiguration",
         {"webhooks": "webhooks"},
@@ -59,6 +63,10 @@ def labels_for(name: str, component: str) -> dict[str, str]:
         "app.kubernetes.io/managed-by": MANAGED_BY,
         NAME_LABEL: name,
     }
+
+
+SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
+"""Annotation of what no run waits for: pods of engines are ready long after their objects exist."""
 
 
 def manifest(
@@ -95,6 +103,8 @@ def deployment(
 ) -> Manifest:
     """Returns a Deployment of one pod spec, selected by its name.
 
+    See `available` for one that has to outlive the loss of a node.
+
     `files` is what its ConfigMap holds: pods restart when that changes.
     """
     labels = labels_for(name, component)
@@ -112,18 +122,70 @@ def deployment(
     )
 
 
+def spread(name: str) -> list[Manifest]:
+    """Returns the constraints that keep the replicas of a Deployment on different nodes and zones.
+
+    On nodes they insist, as far as there are several: a single node may hold both. Nodes whose
+    taints the pods do not tolerate are no nodes of theirs.
+    """
+    labels = {"matchLabels": {NAME_LABEL: name}}
+    return [
+        {
+            "labelSelector": labels,
+            "maxSkew": 1,
+            "nodeTaintsPolicy": "Honor",
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+        },
+        {
+            "labelSelector": labels,
+            "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "ScheduleAnyway",
+        },
+    ]
+
+
+def available(name: str, pod: Manifest) -> Manifest:
+    """Returns a pod spec of a Deployment that the loss or drain of one node must not take away.
+
+    A replica that has to go answers until load balancers have let it go: they hear of it late.
+    """
+    sleep = {"preStop": {"sleep": {"seconds": LET_GO_SECONDS}}}
+    return {
+        **pod,
+        "containers": [{**container, "lifecycle": sleep} for container in pod["containers"]],
+        "terminationGracePeriodSeconds": 2 * LET_GO_SECONDS,
+        "topologySpreadConstraints": spread(name),
+    }
+
+
+def disruption_budget(name: str, namespace: str, component: str) -> Manifest:
+    """Returns the budget of a Deployment: one replica at a time is drained."""
+    return manifest(
+        "pod_disruption_budget",
+        name,
+        namespace,
+        labels=labels_for(name, component),
+        spec={"maxUnavailable": 1, "selector": {"matchLabels": {NAME_LABEL: name}}},
+    )
+
+
 def service(
     name: str,
     namespace: str,
     component: str,
     ports: list[Manifest],
     selector: dict[str, str] | None = None,
+    *,
+    annotations: dict[str, str] | None = None,
 ) -> Manifest:
     """Returns a cluster-internal Service, of the pods of `deployment(name, …)` by default."""
     return manifest(
         "service",
         name,
         namespace,
+        annotations=annotations,
         labels=labels_for(name, component),
         spec={
             "ports": ports,

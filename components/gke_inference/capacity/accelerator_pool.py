@@ -30,21 +30,28 @@ class AcceleratorPoolArgs(TypedDict):
     """Project of the cluster."""
     rung: RungArgs
     """The accelerator, its shape and how it is bought."""
+    boot_disk_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key of the boot disks. Default: Google's own keys."""
     boot_disk_gib: NotRequired[int]
     """Size of the boot disk, 20 to 65536. Default 100."""
     boot_disk_type: NotRequired[str]
-    """Default: what GKE takes for the machine type."""
+    """Default: what the rung says, or what GKE takes for the machine type."""
     compute_class: NotRequired[str]
     """Class that pods ask for to land here; the pool gets its label and taint."""
     gpu_driver: NotRequired[str]
     """`latest`, `default` or `disabled`, for a GPU pool. Default `latest`."""
     image_cache: NotRequired[pulumi.Input[str]]
-    """Disk image with container images on it: `NodeImageCache.disk_image`."""
+    """Disk image with container images on it, for GPUs: `NodeImageCache.disk_image`."""
     labels: NotRequired[dict[str, str]]
     """More labels for the machines and their bills."""
     max_nodes: NotRequired[int]
     """Nodes the autoscaler may reach: in all zones together, and per zone for a TPU or flex-start
     pool. Needed, except for a multi-host slice, which is all of its nodes or none."""
+    max_surge: NotRequired[int]
+    """Nodes that an upgrade adds before it takes others away, 0 to 20. Default 0: scarce chips have
+    no spare."""
+    max_unavailable: NotRequired[int]
+    """Nodes that an upgrade takes away at a time, 0 to 20. Default 1; 0 needs `maxSurge`."""
     min_nodes: NotRequired[int]
     """Nodes to keep. Default 0; flex-start allows no other."""
     public_nodes: NotRequired[bool]
@@ -56,8 +63,8 @@ class AcceleratorPoolArgs(TypedDict):
 class AcceleratorPool(pulumi.ComponentResource):
     """A TPU or GPU node pool with the rules of its consumption option built in.
 
-    Shielded and private, on gVNIC, with image streaming; it upgrades without surge, since scarce
-    chips have no spare.
+    Shielded and private, on gVNIC, with image streaming; it upgrades without surge by default,
+    since scarce chips have no spare.
     """
 
     chips_per_node: pulumi.Output[int]
@@ -132,7 +139,11 @@ class AcceleratorPool(pulumi.ComponentResource):
             placement_policy=placement,
             project=args["project"],
             queued_provisioning={"enabled": True} if settings.queued else None,
-            upgrade_settings={"max_surge": 0, "max_unavailable": 1, "strategy": "SURGE"},
+            upgrade_settings={
+                "max_surge": settings.max_surge,
+                "max_unavailable": settings.max_unavailable,
+                "strategy": "SURGE",
+            },
             opts=under(
                 self,
                 # The autoscaler owns the count; GKE adds labels of its own.

@@ -30,8 +30,11 @@ class ComputeClassArgs(TypedDict):
     rungs: list[RungArgs]
     """Ways to get a node, tried in this order; 1 to 10, all TPU or all GPU. Only rungs of pools
     made by hand (`node_pools`) may mix the two: the dual-container form of a model server."""
+    boot_disk_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key of the boot disks of nodes GKE creates. Default: Google's own keys."""
     image_cache: NotRequired[pulumi.Input[str]]
-    """Disk image with the engine's container image (`projects/P/global/images/NAME`)."""
+    """Disk image with the engine's container image (`projects/P/global/images/NAME`), for nodes
+    with GPUs."""
     max_pods_per_node: NotRequired[int]
     """8 to 256. Default 32: an accelerator node runs one server, and a pod costs addresses."""
     move_back: NotRequired[bool]
@@ -60,6 +63,7 @@ class ComputeClass(pulumi.ComponentResource):
         obj = class_object(
             args["class_name"],
             rungs,
+            boot_disk_key=args.get("boot_disk_key"),
             image_disk=_image_disk(args.get("image_cache")),
             is_moving_back=bool(args.get("move_back", False)),
             max_pods_per_node=_max_pods(args),

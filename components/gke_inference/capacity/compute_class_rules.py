@@ -7,6 +7,7 @@ gke-compute-classes for the rules named below.
 from typing import Any
 
 from gke_inference.base.manifests import Manifest, manifest
+from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 
 MAX_RUNGS = 10
@@ -27,6 +28,7 @@ def class_object(
     max_pods_per_node: int,
     node_service_account: Any,
     when_unsatisfiable: str,
+    boot_disk_key: Any = None,
 ) -> Manifest:
     """Returns the ComputeClass.
 
@@ -37,7 +39,9 @@ def class_object(
     spec: Manifest = {
         "activeMigration": {"optimizeRulePriority": is_moving_back},
         "nodePoolAutoCreation": {"enabled": not by_hand},
-        "priorities": [priority(rung, max_pods_per_node, image_disk) for rung in rungs],
+        "priorities": [
+            priority(rung, max_pods_per_node, image_disk, boot_disk_key) for rung in rungs
+        ],
         "whenUnsatisfiable": when_unsatisfiable,
     }
     if not by_hand:
@@ -61,7 +65,9 @@ def is_made_by_hand(rungs: list[Rung]) -> bool:
     return all(rung.node_pools for rung in rungs)
 
 
-def priority(rung: Rung, max_pods_per_node: int, image_disk: Any) -> Manifest:
+def priority(
+    rung: Rung, max_pods_per_node: int, image_disk: Any, boot_disk_key: Any = None
+) -> Manifest:
     """Returns one entry of `priorities`."""
     if rung.node_pools:
         return {"nodepools": list(rung.node_pools)}
@@ -72,9 +78,23 @@ def priority(rung: Rung, max_pods_per_node: int, image_disk: Any) -> Manifest:
         **_provisioning(rung),
         **_location(rung),
     }
-    if image_disk is not None:
-        rule["storage"] = {"secondaryBootDisks": [image_disk]}
+    storage: Manifest = {"bootDiskType": rung.boot_disk_type or boot_disk(rung.machine_type)[0]}
+    if image_disk is not None and has_image_cache(rung):
+        storage["secondaryBootDisks"] = [image_disk]
+    if boot_disk_key is not None:
+        storage["bootDiskKMSKey"] = boot_disk_key
+    rule["storage"] = storage
     return rule
+
+
+def has_image_cache(rung: Rung) -> bool:
+    """Returns whether nodes of a rung may have a second boot disk with images.
+
+    Nobody shows one on a TPU machine: the disk is of the boot disk's type, as a Persistent Disk
+    (docs.cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading), and TPU
+    machines boot from Hyperdisk only.
+    """
+    return rung.kind != "tpu"
 
 
 def image_cache_disk(disk_image: str) -> Manifest:

@@ -15,6 +15,8 @@ from gke_inference.catalogue.accelerators import accelerator, catalogue_labels, 
 from gke_inference.catalogue.rungs import Rung, checked_input
 from gke_inference.cluster.blocks import NODE_SCOPES, SHIELDED
 
+from .compute_class_rules import has_image_cache
+
 if TYPE_CHECKING:
     from .accelerator_pool import AcceleratorPoolArgs
 
@@ -35,6 +37,8 @@ class PoolSettings:
     local_ssds: int
     location: str
     max_nodes: int
+    max_surge: int
+    max_unavailable: int
     min_nodes: int
     pool_name: str
     public_nodes: bool
@@ -69,12 +73,13 @@ def pool_settings(args: "AcceleratorPoolArgs") -> PoolSettings:
     region = region_of(location) if is_zonal else location
     rung = checked_input(args["rung"], "rung", region=region)
     least, most = _node_range(args, rung)
+    surge, unavailable = _upgrades(args)
     zones = _zones(rung, location, is_zonal)
     per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
     chip = accelerator(rung.accelerator)
     return PoolSettings(
         boot_disk_gib=whole(args, "boot_disk_gib", 100, least=20, most=65_536),
-        boot_disk_type=args.get("boot_disk_type"),
+        boot_disk_type=args.get("boot_disk_type") or rung.boot_disk_type,
         compute_class=_compute_class(args),
         gpu_driver=_gpu_driver(args, rung),
         initial_nodes=least if per_zone or len(zones) == 1 else 0,
@@ -82,6 +87,8 @@ def pool_settings(args: "AcceleratorPoolArgs") -> PoolSettings:
         local_ssds=machine(rung.accelerator, rung.machine_type).local_ssds,
         location=location,
         max_nodes=most,
+        max_surge=surge,
+        max_unavailable=unavailable,
         min_nodes=least,
         pool_name=name_of(args, "pool_name", "node_pool"),
         public_nodes=args.get("public_nodes", False),
@@ -130,6 +137,8 @@ def node_config(
     }
     if settings.boot_disk_type is not None:
         config["disk_type"] = settings.boot_disk_type
+    if "boot_disk_key" in args:
+        config["boot_disk_kms_key"] = args["boot_disk_key"]
     if settings.local_ssds:
         config["ephemeral_storage_local_ssd_config"] = {"local_ssd_count": settings.local_ssds}
     if rung.kind == "gpu":
@@ -140,7 +149,7 @@ def node_config(
                 "type": rung.gke_type,
             }
         ]
-    if "image_cache" in args:
+    if "image_cache" in args and has_image_cache(rung):
         config["secondary_boot_disks"] = [
             {"disk_image": args["image_cache"], "mode": "CONTAINER_IMAGE_CACHE"}
         ]
@@ -206,6 +215,16 @@ def _node_range(args: "AcceleratorPoolArgs", rung: Rung) -> tuple[int, int]:
             "minNodes", f"must be at most maxNodes ({most}), got {least}"
         )
     return least, most
+
+
+def _upgrades(args: "AcceleratorPoolArgs") -> tuple[int, int]:
+    surge = whole(args, "max_surge", 0, least=0, most=20)
+    unavailable = whole(args, "max_unavailable", 1, least=0, most=20)
+    if not surge and not unavailable:
+        raise pulumi.InputPropertyError(
+            "maxUnavailable", "must be 1 or more where maxSurge is 0: nodes could not be upgraded"
+        )
+    return surge, unavailable
 
 
 def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 _FILE = Path(__file__).parent / "data" / "accelerators.yaml"
 
@@ -35,6 +35,8 @@ class Machine:
     ram_gib: int | None
     local_ssds: int = 0
     """Local SSDs of 375 GB or 3 TB that the type always has; 0 when they are optional or absent."""
+    sold_as: tuple[str, ...] = PROVISIONING
+    """The ways to buy it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,11 @@ class Accelerator:
     """Oldest GKE version by mode (`standard`, `autopilot`); empty where any supported one does."""
     quota: Quota
     zones: dict[str, tuple[str, ...]]
-    """Zones by region. An empty tuple: offered in the region, zones not listed."""
+    """Zones by region, for every customer. An empty tuple: offered there, zones not listed."""
+    restricted_zones: dict[str, tuple[str, ...]]
+    """Zones that are not for everybody, such as single-tenant ones: the ways to buy it there."""
+    flex_start_zones: tuple[str, ...] | None
+    """The only zones with flex-start; `None` where every zone may have it."""
     confidence: str
 
     @property
@@ -177,13 +183,47 @@ def machine(name: str, machine_type: str) -> Machine:
 
 
 def regions_of(name: str) -> tuple[str, ...]:
-    """Returns the regions where the accelerator is offered, sorted."""
+    """Returns the regions where every customer is offered the accelerator, sorted."""
     return tuple(sorted(accelerator(name).zones))
 
 
-def zones_of(name: str, region: str) -> tuple[str, ...]:
-    """Returns the zones of a region known to have the accelerator; empty when none is listed."""
-    return accelerator(name).zones.get(region, ())
+def zones_of(name: str, region: str, provisioning: str | None = None) -> tuple[str, ...] | None:
+    """Returns the zones of a region where an accelerator can be had.
+
+    Args:
+        name: Accelerator, in the user's word.
+        region: Where.
+        provisioning: The way to buy it. Default: any that every customer has.
+
+    Returns:
+        None where the accelerator is offered but no zone is listed, so that any zone may have it.
+    """
+    chip = accelerator(name)
+    if provisioning == "flex-start" and chip.flex_start_zones is not None:
+        return tuple(zone for zone in chip.flex_start_zones if region_of(zone) == region)
+    listed = chip.zones.get(region, ())
+    if region in chip.zones and not listed:
+        return None
+    restricted = (
+        zone
+        for zone, ways in chip.restricted_zones.items()
+        if region_of(zone) == region and provisioning in ways
+    )
+    return (*listed, *restricted)
+
+
+def is_sold(name: str, machine_type: str, region: str, provisioning: str) -> bool:
+    """Returns whether a machine type can be bought in a region in one way."""
+    ways = machine(name, machine_type).sold_as
+    return provisioning in ways and zones_of(name, region, provisioning) != ()
+
+
+def all_zones(name: str, provisioning: str) -> tuple[str, ...]:
+    """Returns every zone that is listed for one way to buy an accelerator, sorted."""
+    chip = accelerator(name)
+    regions = {*chip.zones, *(region_of(zone) for zone in chip.restricted_zones)}
+    found = (zone for region in regions for zone in zones_of(name, region, provisioning) or ())
+    return tuple(sorted(found))
 
 
 def region_of(zone: str) -> str:
@@ -208,10 +248,7 @@ def catalogue_date() -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    # libyaml's loader reads the same in a tenth of the time; not every PyYAML has it
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loaded: dict[str, Any] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - safe loaders only
-    return loaded
+    return read_table(_FILE)
 
 
 @cache
@@ -231,7 +268,7 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         tflops=entry["tflops"],
         devices_per_chip=entry["devices_per_chip"],
         link_gb_per_s=entry["link_gb_per_s"],
-        machines=tuple(Machine(name=key, **body) for key, body in entry["machine_types"].items()),
+        machines=tuple(_machine(key, body) for key, body in entry["machine_types"].items()),
         slices=_slices(entry.get("topologies", {})),
         slice_placement=entry.get("slice_placement"),
         gke_minimum=entry.get("gke_minimum", {}),
@@ -240,8 +277,17 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
             region: tuple(f"{region}-{suffix}" for suffix in suffixes)
             for region, suffixes in entry["zones"].items()
         },
+        restricted_zones={
+            zone: tuple(ways) for zone, ways in entry.get("restricted_zones", {}).items()
+        },
+        flex_start_zones=tuple(entry["flex_start_zones"]) if "flex_start_zones" in entry else None,
         confidence=entry["confidence"],
     )
+
+
+def _machine(name: str, body: dict[str, Any]) -> Machine:
+    rest: dict[str, Any] = {**body, "sold_as": tuple(body.get("sold_as", PROVISIONING))}
+    return Machine(name=name, **rest)
 
 
 def _slices(topologies: dict[str, dict[str, Any]]) -> tuple[Slice, ...]:

@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from gke_inference.catalogue.data_file import read_table
 from gke_inference.catalogue.input_error import InputError
 
 _FOLDER = Path(__file__).parent / "data" / "engine_flags"
@@ -153,4 +152,4 @@ def document(engine: str) -> dict[str, Any]:
 
 @cache
 def _owned() -> dict[str, Any]:
-    return yaml.safe_load((_FOLDER / "owned.yaml").read_text(encoding="utf-8"))
+    return read_table(_FOLDER / "owned.yaml")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 _FILE = Path(__file__).parent / "data" / "engines.yaml"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative", "tasks")
@@ -142,7 +142,7 @@ def date() -> str:
 
 @cache
 def _document() -> dict[str, Any]:
-    return yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    return read_table(_FILE)
 
 
 @cache

@@ -8,13 +8,16 @@ from typing import Any
 
 DRIVER = "gcsfuse.csi.storage.gke.io"
 
+_UNBOUNDED = "file-cache:max-size-mb:-1"
+_CACHE_FILL = 0.95  # of its volume: a folder may hold more than the weights that a server reads
+
 READ_OPTIONS: tuple[str, ...] = (
     "implicit-dirs",
     "metadata-cache:ttl-secs:-1",
     "metadata-cache:stat-cache-max-size-mb:-1",
     "metadata-cache:type-cache-max-size-mb:-1",
     "metadata-cache:negative-ttl-secs:0",
-    "file-cache:max-size-mb:-1",
+    _UNBOUNDED,
     "file-cache:cache-file-for-range-read:true",
     "file-cache:enable-parallel-downloads:true",
     "file-system:kernel-list-cache-ttl-secs:-1",
@@ -47,11 +50,25 @@ CACHE_VOLUME = "gke-gcsfuse-cache"
 
 
 def mount_options(
-    *, folder: str | None = None, is_read_only: bool = True, is_live: bool = False
+    *,
+    folder: str | None = None,
+    is_read_only: bool = True,
+    is_live: bool = False,
+    cache_gib: int | None = None,
 ) -> list[str]:
-    """Returns mount options for serving; `folder` mounts one folder of the bucket as the root."""
+    """Returns mount options for serving.
+
+    Args:
+        folder: Folder of the bucket that becomes the root. Default: the whole bucket.
+        is_read_only: Whether nothing is written.
+        is_live: It is read, and what others upload meanwhile is seen.
+        cache_gib: Size of the volume that holds the file cache. Default: the cache has no limit.
+    """
     reading = LIVE_OPTIONS if is_live else READ_OPTIONS
     options = list(reading if is_read_only else WRITE_OPTIONS)
+    if cache_gib is not None and _UNBOUNDED in options:
+        size = int(cache_gib * 1024 * _CACHE_FILL)
+        options[options.index(_UNBOUNDED)] = f"file-cache:max-size-mb:{size}"
     if folder is not None:
         options.append(f"only-dir:{folder.strip('/')}")
     return options
@@ -64,12 +81,15 @@ def fuse_volume(
     folder: str | None = None,
     is_read_only: bool = True,
     is_live: bool = False,
+    cache_gib: int | None = None,
 ) -> dict[str, Any]:
     """Returns an entry of `spec.volumes` of a pod: a bucket without a claim.
 
-    `is_live`: it is read, and what others upload meanwhile is seen.
+    Arguments are those of `mount_options`.
     """
-    options = mount_options(folder=folder, is_read_only=is_read_only, is_live=is_live)
+    options = mount_options(
+        folder=folder, is_read_only=is_read_only, is_live=is_live, cache_gib=cache_gib
+    )
     return {
         "csi": {
             "driver": DRIVER,

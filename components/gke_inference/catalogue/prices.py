@@ -18,7 +18,12 @@ if TYPE_CHECKING:  # rungs need the SDK, prices do not
 
 _FILE = Path(__file__).parent / "data" / "prices.csv"
 _LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
-_TRUST = ("secondary", "derived", "unverified")
+_TRUST = ("documented", "secondary", "derived", "unverified")
+COMMITTED_YEARS = (1, 3)
+"""Terms of a commitment to use machines, in years."""
+COMMITTABLE = ("on-demand", "reservation")
+"""Ways to buy whose machines a commitment discounts; spot and flex-start machines have prices of
+their own. Known, not re-read in Google's pages."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,10 @@ class Price:
     date: str
     """Of the source: a day, or a year where the source gives no more."""
     confidence: str
-    """`secondary` (a public catalogue), `derived` (arithmetic on one) or `unverified`."""
-    is_lower_bound: bool = False
-    """Whether a part is missing, so that the real price is higher."""
+    """`documented` (a copy of Google's page), `secondary` (a public catalogue), `derived`
+    (arithmetic on one) or `unverified`."""
+    lacks_host: bool = False
+    """Whether it is of the accelerators alone, as no price of their machine is published."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +49,32 @@ class _Row:
     price: Price
 
 
-def rung_price(rung: "Rung", region: str, *, allow_lower_bound: bool = False) -> Price | None:
+def rung_price(rung: "Rung", region: str, *, allow_partial: bool = False) -> Price | None:
     """Returns the price of one replica on a rung: all of its hosts."""
     one = price(
         rung.accelerator,
         region,
         rung.provisioning,
         machine_type=rung.machine_type,
-        allow_lower_bound=allow_lower_bound,
+        allow_partial=allow_partial,
     )
     return None if one is None else _times(one, rung.hosts)
+
+
+def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
+    """Returns the price of one replica on a rung, all of its hosts, committed for some years.
+
+    Args:
+        rung: Of which the machines are.
+        region: Where.
+        years: One of `COMMITTED_YEARS`.
+    """
+    rows = _table().get((rung.accelerator, region, f"committed-{years}y"), ())
+    found = _whole_machine(rows, rung.accelerator, rung.machine_type)
+    if found is None and accelerator(rung.accelerator).kind == "tpu":
+        chips = machine(rung.accelerator, rung.machine_type).chips
+        found = _part(rows, "accelerator", rung.accelerator, rung.machine_type, chips)
+    return None if found is None else _times(found, rung.hosts)
 
 
 def price(
@@ -61,7 +83,7 @@ def price(
     provisioning: str,
     *,
     machine_type: str,
-    allow_lower_bound: bool = False,
+    allow_partial: bool = False,
 ) -> Price | None:
     """Returns the price of one machine with its accelerators.
 
@@ -70,7 +92,7 @@ def price(
         region: Where.
         provisioning: One of `accelerators.PROVISIONING`.
         machine_type: One of the accelerator's.
-        allow_lower_bound: Take the accelerators alone where the host's price is not known.
+        allow_partial: Take the accelerators alone where the host's price is not known.
 
     Raises:
         ValueError: The accelerator, the machine type or the provisioning does not exist.
@@ -90,8 +112,8 @@ def price(
             host = _part(rows, "host", name, machine_type, chips)
             if host is not None:
                 found = _plus(accelerators, host)
-            elif allow_lower_bound:
-                found = replace(accelerators, is_lower_bound=True)
+            elif allow_partial:
+                found = replace(accelerators, lacks_host=True)
     if found is None or provisioning != "calendar":
         return found
     return replace(found, confidence=_less_trusted(found.confidence, "derived"))

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 from .accelerators import PROVISIONING, accelerator, accelerator_names
 
@@ -191,6 +191,4 @@ def _accelerator_families() -> frozenset[str]:
 
 @cache
 def _document() -> dict[str, Any]:
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loaded: dict[str, Any] = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - safe loaders only
-    return loaded
+    return read_table(_FILE)

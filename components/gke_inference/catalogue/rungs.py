@@ -19,14 +19,15 @@ from .accelerators import (
     Slice,
     UnknownAcceleratorError,
     accelerator,
+    all_zones,
     gpu_counts,
     gpu_machine,
     machine,
     region_of,
-    regions_of,
     tpu_slice,
     zones_of,
 )
+from .boot_disks import boot_disks
 from .input_error import UNSAID, Bare, InputError
 
 MAX_RUN_HOURS = 168
@@ -46,6 +47,8 @@ class RungArgs(TypedDict):
     provisioning: str
     """`reservation`, `on-demand`, `flex-start`, `spot` or `calendar`, which is a reservation made
     by a future reservation in calendar mode."""
+    boot_disk_type: NotRequired[str]
+    """Type of the nodes' boot disks, such as `hyperdisk-balanced`. Default: what GKE takes."""
     allow_unlisted_zones: NotRequired[bool]
     """Trust `zones` that the catalogue of this version does not list for the chip. Default no."""
     count: NotRequired[int]
@@ -95,6 +98,8 @@ class Rung:
     max_run_hours: int | None
     """Only with flex-start."""
     node_pools: tuple[str, ...]
+    boot_disk_type: str | None = None
+    """None: what GKE takes for the machine."""
 
     @property
     def chips(self) -> int:
@@ -143,19 +148,14 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         node = _checked_machine(values, chip, where)
         machine_type, per_node, topology = node.name, node.chips, None
         hosts = _checked_hosts(values, where)
+    _check_sold(machine(chip.name, machine_type), provisioning, where)
     trusted = bool(values.get("allow_unlisted_zones", False))
     checked_zones = {
         field: _checked_zones(values, field, chip, region, trusted, where)
         for field in ("zones", "reservation_zones")
     }
-    if region is not None and region not in regions_of(chip.name) and not trusted:
-        _refuse(
-            where,
-            "accelerator",
-            f"must be offered in {region}",
-            Bare(chip.name),
-            f", which is known in {', '.join(regions_of(chip.name))}",
-        )
+    if region is not None and not trusted:
+        _check_offered(chip, provisioning, region, where)
     chips = hosts * per_node
     return Rung(
         accelerator=chip.name,
@@ -174,6 +174,7 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         zones=checked_zones["zones"],
         max_run_hours=_checked_max_run_hours(values, provisioning, where),
         node_pools=_checked_names(values, "node_pools", where),
+        boot_disk_type=_checked_boot_disk(values, machine_type, where),
     )
 
 
@@ -291,6 +292,30 @@ def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -
         _refuse(where, "count", str(error))
 
 
+def _check_sold(node: Machine, provisioning: str, where: str) -> None:
+    """Google sells some machine types in some ways only: an on-demand one is never there."""
+    if provisioning not in node.sold_as:
+        rule = f"must be {' or '.join(node.sold_as)} for {node.name}"
+        _refuse(where, "provisioning", rule, provisioning)
+
+
+def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str) -> None:
+    """A price in a region is no offer: somebody must be able to get a machine there."""
+    if zones_of(chip.name, region, provisioning) != ():
+        return
+    alone = {
+        zone: ways for zone, ways in chip.restricted_zones.items() if region_of(zone) == region
+    }
+    known = ", ".join(all_zones(chip.name, provisioning)) or "no zone"
+    note = "".join(
+        f"; {zone} is single-tenant: only {' and '.join(ways)} there"
+        for zone, ways in alone.items()
+    )
+    is_flex = provisioning == "flex-start" and chip.flex_start_zones is not None
+    rule = f"must be offered in {region}{' by flex-start' if is_flex else ''}"
+    _refuse(where, "accelerator", rule, Bare(chip.name), f", which is in {known}{note}")
+
+
 def _checked_hosts(values: Mapping[str, Any], where: str) -> int:
     given = values.get("hosts", 1)
     hosts = whole_number(given)
@@ -311,17 +336,19 @@ def _checked_zones(
     for zone in zones:
         if region is not None and region_of(zone) != region:
             _refuse(where, field, f"must be zones of {region}", zone)
-        listed = zones_of(chip.name, region_of(zone))
-        offered = region_of(zone) in regions_of(chip.name)
-        if trusted or (offered and not listed) or zone in listed:
+        way = str(values["provisioning"])
+        listed = zones_of(chip.name, region_of(zone), way)
+        if trusted or listed is None or zone in listed:
             continue
         known = ", ".join(listed) or f"none in {region_of(zone)}"
+        ways = chip.restricted_zones.get(zone)
+        why = f"; {zone} is single-tenant: only {' and '.join(ways)} there" if ways else ""
         _refuse(
             where,
             field,
-            f"must be zones with {chip.name} ({known})",
+            f"must be zones with {chip.name} by {way} ({known})",
             zone,
-            "; 'allow_unlisted_zones' trusts a zone that is newer than the catalogue",
+            f"{why}; 'allow_unlisted_zones' trusts a zone that is newer than the catalogue",
         )
     return zones
 
@@ -336,6 +363,15 @@ def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[s
         if names and len(texts) == len(names) and len(set(texts)) == len(texts):
             return tuple(texts)
     _refuse(where, field, "must be a list of different names, or left out", values[field])
+
+
+def _checked_boot_disk(values: Mapping[str, Any], machine_type: str, where: str) -> str | None:
+    given = values.get("boot_disk_type")
+    taken = boot_disks(machine_type)
+    if given is not None and given not in taken:
+        rule = f"must be {' or '.join(taken)}, what {machine_type} boots from"
+        _refuse(where, "boot_disk_type", rule, given)
+    return given
 
 
 def _checked_max_run_hours(values: Mapping[str, Any], provisioning: str, where: str) -> int | None:

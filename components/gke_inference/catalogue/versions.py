@@ -4,12 +4,13 @@ Every manifest in this package and in `workloads` takes its `apiVersion`, `kind`
 here, so that an upgrade is one line and what runs in the cloud is what was tried before.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 _FILE = Path(__file__).parent / "data" / "versions.yaml"
 
@@ -62,6 +63,16 @@ def image(name: str) -> Image:
     return Image(repository=entry["repository"], tag=entry["tag"], digest=entry["digest"])
 
 
+def base_image(name: str) -> Image:
+    """Returns what our own programs and images start from, such as `base_image("python")`.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    entry = _entry("bases", name)
+    return Image(repository=entry["repository"], tag=entry["tag"], digest=entry["digest"])
+
+
 def engine_version(name: str) -> str:
     """Returns the engine release inside an engine image, such as `0.32.0` for `vllm_gpu`.
 
@@ -106,6 +117,35 @@ def gke_minimum(feature: str) -> str:
     return str(_entry("gke_minimums", feature)["version"])
 
 
+@dataclass(frozen=True)
+class Channel:
+    """What a release channel of GKE has been seen with."""
+
+    default: str
+    """Version of a new cluster that asks for none."""
+    newest: str
+    """Newest version that a cluster can ask for."""
+
+
+def channel(name: str) -> Channel:
+    """Returns what a release channel such as `regular` has been seen with.
+
+    Raises:
+        ValueError: The lock has no such entry.
+    """
+    return Channel(**_entry("gke_channels", name))
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Returns a version of GKE as numbers that can be compared."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def minor_of(version: str) -> str:
+    """Returns the minor version that GKE reads as its newest patch: `1.36` of `1.36.4-gke.2`."""
+    return ".".join(version.split(".")[:2])
+
+
 @cache
 def retired() -> dict[tuple[str, str], str]:
     """Returns what replaces each API that is not served any more: (version, kind) to version.
@@ -122,7 +162,7 @@ def retired() -> dict[tuple[str, str], str]:
 @cache
 def lock() -> dict[str, dict[str, dict[str, Any]]]:
     """Returns the whole lock: section, then name, then fields."""
-    loaded: Any = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    loaded: Any = read_table(_FILE)
     return {section: body for section, body in loaded.items() if isinstance(body, dict)}
 
 

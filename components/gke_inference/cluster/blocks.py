@@ -3,6 +3,8 @@
 import pulumi
 from pulumi_gcp import container
 
+from gke_inference.catalogue.system_pool import DISK_TYPE
+
 from .settings import ClusterSettings
 
 ADDONS: "container.ClusterAddonsConfigArgsDict" = {
@@ -18,7 +20,7 @@ KUBELET: "container.ClusterNodePoolAutoConfigNodeKubeletConfigArgsDict" = {
 """For nodes GKE makes by itself: no unauthenticated port."""
 
 MONITORING: "container.ClusterMonitoringConfigArgsDict" = {
-    # Every metrics package of GKE; POD carries the phase counts that fallback scaling reads.
+    # Every metrics package of GKE; POD carries the counts that fallback scaling reads.
     "enable_components": [
         "SYSTEM_COMPONENTS",
         "APISERVER",
@@ -38,6 +40,17 @@ MONITORING: "container.ClusterMonitoringConfigArgsDict" = {
     # The platform ships its own PodMonitoring; a second one would count everything twice.
     "managed_prometheus": {"auto_monitoring_config": {"scope": "NONE"}, "enabled": True},
 }
+
+HELD: "container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict" = {
+    "exclusion_name": "scarce-nodes",
+    "exclusion_options": {
+        "end_time_behavior": "UNTIL_END_OF_SUPPORT",
+        "scope": "NO_MINOR_OR_NODE_UPGRADES",
+    },
+    "start_time": "2026-11-22T00:00:00Z",  # any day in the past: it holds from the start
+}
+"""Patches of the control plane go on; nodes and minor versions wait (cluster-toolkit @1047080,
+examples/gke-tpu-v6e)."""
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """One wide scope: what a node may do is decided by its roles, not by legacy scopes."""
@@ -68,29 +81,43 @@ def first_nodes(node_account: pulumi.Output[str]) -> "container.ClusterNodeConfi
 
 
 def autoscaling(
-    settings: ClusterSettings, node_account: pulumi.Output[str]
+    settings: ClusterSettings,
+    node_account: pulumi.Output[str],
+    boot_disk_key: pulumi.Input[str] | None = None,
 ) -> "container.ClusterClusterAutoscalingArgsDict":
-    """Returns the autoscaler block: idle nodes go early, since chips cost most when idle."""
+    """Returns the autoscaler block: idle nodes go early, since chips cost most when idle.
+
+    The defaults are of every pool that GKE makes by itself. A compute class cannot say how its
+    pools are upgraded (docs.cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning,
+    limitations), so they are written without auto-provisioning, too; that GKE takes them for the
+    pools of classes then is assumed.
+    """
+    defaults: container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict = {
+        "oauth_scopes": NODE_SCOPES,
+        "service_account": node_account,
+    }
+    if boot_disk_key is not None:
+        defaults["boot_disk_kms_key"] = boot_disk_key
     if settings.is_autopilot:
         # How Autopilot is told which account its nodes run as.
-        return {
-            "auto_provisioning_defaults": {
-                "oauth_scopes": NODE_SCOPES,
-                "service_account": node_account,
-            }
-        }
+        return {"auto_provisioning_defaults": defaults}
+    defaults = {
+        **defaults,
+        "disk_type": DISK_TYPE,  # the API's own, pd-standard, fits no machine with an L4
+        "image_type": "COS_CONTAINERD",
+        "management": {"auto_repair": True, "auto_upgrade": True},
+        "shielded_instance_config": SHIELDED,
+        # Scarce chips have no spare to surge onto.
+        "upgrade_settings": {"max_surge": 0, "max_unavailable": 1, "strategy": "SURGE"},
+    }
     if not settings.auto_provisioning_limits:
-        return {"autoscaling_profile": "OPTIMIZE_UTILIZATION", "enabled": False}
+        return {
+            "auto_provisioning_defaults": defaults,
+            "autoscaling_profile": "OPTIMIZE_UTILIZATION",
+            "enabled": False,
+        }
     return {
-        "auto_provisioning_defaults": {
-            "image_type": "COS_CONTAINERD",
-            "management": {"auto_repair": True, "auto_upgrade": True},
-            "oauth_scopes": NODE_SCOPES,
-            "service_account": node_account,
-            "shielded_instance_config": SHIELDED,
-            # Scarce chips have no spare to surge onto.
-            "upgrade_settings": {"max_surge": 0, "max_unavailable": 1, "strategy": "SURGE"},
-        },
+        "auto_provisioning_defaults": defaults,
         "autoscaling_profile": "OPTIMIZE_UTILIZATION",
         "enabled": True,
         "resource_limits": [
@@ -113,15 +140,18 @@ def control_plane_access(
 def maintenance_policy(
     settings: ClusterSettings,
 ) -> "container.ClusterMaintenancePolicyArgsDict":
-    """Returns the weekly window."""
+    """Returns the weekly window, and what is left alone until the version is supported no more."""
     window = settings.maintenance
-    return {
+    policy: container.ClusterMaintenancePolicyArgsDict = {
         "recurring_maintenance_window": {
             "recurrence": f"FREQ=WEEKLY;BYDAY={','.join(window['days'])}",
             "window_duration": f"{window['hours'] * 3600}s",
             "window_start_time": {"hours": window["start_hour"], "minutes": 0, "seconds": 0},
         }
     }
+    if settings.hold_upgrades:
+        policy["maintenance_exclusions"] = [HELD]
+    return policy
 
 
 def authorized_networks(

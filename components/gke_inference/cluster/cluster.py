@@ -3,11 +3,10 @@
 from typing import NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import container, projects, serviceaccount
+from pulumi_gcp import container
 
 from gke_inference.base.inputs import under
 from gke_inference.base.kubeconfig import kubeconfig
-from gke_inference.catalogue.system_pool import SURGE_NODES
 from gke_inference.catalogue.tracing import MANAGED_SCOPE
 
 from .blocks import (
@@ -15,8 +14,6 @@ from .blocks import (
     KUBELET,
     MONITORING,
     NODE_DEFAULTS,
-    NODE_SCOPES,
-    SHIELDED,
     admission,
     authorized_networks,
     autoscaling,
@@ -25,13 +22,9 @@ from .blocks import (
     maintenance_policy,
     secret_encryption,
 )
+from .node_account import node_account
 from .settings import ClusterSettings, MaintenanceArgs, SystemPoolArgs, cluster_settings
-
-NODE_ROLES = {
-    "images": "roles/artifactregistry.reader",
-    "node": "roles/container.defaultNodeServiceAccount",
-}
-"""All a node may do: pull images; write logs, metrics and its own state."""
+from .system_pools import system_pools
 
 REPORTED_BY_GKE = ["initialNodeCount", "nodeConfig", "nodePools"]
 """Pools are resources of their own; GKE reports them on the cluster, with the removed default
@@ -64,10 +57,16 @@ class InferenceClusterArgs(TypedDict):
     """Turn cluster-wide node auto-provisioning on with these maxima by resource: `cpu` (cores),
     `memory` (GiB), `nvidia-l4`, `tpu-v6e-slice` (chips). Default off: compute classes create
     pools without it since GKE 1.33.3-gke.1136000. Standard only."""
+    boot_disk_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key of the boot disks of the system pool and of nodes that GKE provisions by
+    itself; Compute Engine's service agent must be allowed to use it. Default: Google's own keys."""
     control_plane_from_internet: NotRequired[bool]
     """Whether the DNS endpoint answers callers outside the VPC that IAM lets in. Default yes."""
     deletion_protection: NotRequired[bool]
     """Refuse to delete or replace the cluster. Default yes."""
+    hold_upgrades: NotRequired[bool]
+    """Leave nodes and the minor version alone until the version's end of support; patches of the
+    control plane go on. Default no."""
     image_admission: NotRequired[bool]
     """Ask the project's Binary Authorization policy about every image. Default no."""
     kms_key: NotRequired[pulumi.Input[str]]
@@ -77,6 +76,9 @@ class InferenceClusterArgs(TypedDict):
     """More labels for the cluster and its bills."""
     maintenance: NotRequired[MaintenanceArgs]
     """When GKE may upgrade. Default Saturday and Sunday from 02:00 UTC for 8 hours."""
+    min_version: NotRequired[str]
+    """Oldest GKE of the control plane, such as `1.36`, which is the newest patch of it that the
+    channel has. Default: what the channel gives to new clusters."""
     node_account_id: NotRequired[str]
     """Account id of the node service account. Default `<cluster name>-nodes`."""
     node_zones: NotRequired[list[str]]
@@ -119,22 +121,25 @@ class InferenceCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:InferenceCluster", name, {}, opts)
         settings = cluster_settings(args)
-        node_account, grants = self._build_node_account(name, args, settings)
+        account, grants = node_account(
+            name, settings.node_account_id, settings.cluster_name, args["project"], under(self)
+        )
         workload_pool = pulumi.Output.concat(args["project"], ".svc.id.goog")
-        cluster = self._build_cluster(name, args, settings, node_account, workload_pool, grants)
+        cluster = self._build_cluster(name, args, settings, account, workload_pool, grants)
         if not settings.is_autopilot:
-            self._build_system_pool(name, args, settings, cluster, node_account)
+            key = args.get("boot_disk_key")
+            system_pools(name, args["project"], settings, cluster, account, key, under(self))
         self.cluster_id = cluster.id
         self.cluster_name = cluster.name
         # Through the id, unknown until the cluster exists: a preview never asks for the name.
         self.endpoint = cluster.id.apply(
-            lambda _: cluster.control_plane_endpoints_config.apply(_dns_name)
+            lambda _: cluster.control_plane_endpoints_config.apply(dns_name)
         )
         self.kubeconfig = self.endpoint.apply(
             lambda endpoint: kubeconfig(settings.cluster_name, endpoint)
         )
         self.location = cluster.location
-        self.node_service_account = node_account
+        self.node_service_account = account
         self.workload_pool = workload_pool
         self.register_outputs(
             {
@@ -148,40 +153,12 @@ class InferenceCluster(pulumi.ComponentResource):
             }
         )
 
-    def _build_node_account(
-        self, name: str, args: InferenceClusterArgs, settings: ClusterSettings
-    ) -> tuple[pulumi.Output[str], list[pulumi.Resource]]:
-        """Returns the account's e-mail and the grants nodes need from their first minute."""
-        account = serviceaccount.Account(
-            f"{name}-nodes",
-            account_id=settings.node_account_id,
-            description="What GKE nodes run as; workloads have identities of their own.",
-            display_name=f"Nodes of {settings.cluster_name}",
-            project=args["project"],
-            opts=under(self),
-        )
-        # From its parts, since the account's own e-mail is unknown until it exists.
-        email = pulumi.Output.concat(
-            account.account_id, "@", args["project"], ".iam.gserviceaccount.com"
-        )
-        grants: list[pulumi.Resource] = [
-            projects.IAMMember(
-                f"{name}-nodes-{role}",
-                member=pulumi.Output.concat("serviceAccount:", email),
-                project=args["project"],
-                role=path,
-                opts=under(self, depends_on=[account]),
-            )
-            for role, path in NODE_ROLES.items()
-        ]
-        return email, grants
-
     def _build_cluster(
         self,
         name: str,
         args: InferenceClusterArgs,
         settings: ClusterSettings,
-        node_account: pulumi.Output[str],
+        account: pulumi.Output[str],
         workload_pool: pulumi.Output[str],
         grants: list[pulumi.Resource],
     ) -> container.Cluster:
@@ -190,7 +167,7 @@ class InferenceCluster(pulumi.ComponentResource):
             name,
             addons_config=ADDONS,
             binary_authorization=admission(args.get("image_admission", False)),
-            cluster_autoscaling=autoscaling(settings, node_account),
+            cluster_autoscaling=autoscaling(settings, account, args.get("boot_disk_key")),
             control_plane_endpoints_config=control_plane_access(settings),
             cost_management_config={"enabled": True},
             database_encryption=secret_encryption(args.get("kms_key")),
@@ -211,11 +188,12 @@ class InferenceCluster(pulumi.ComponentResource):
             managed_opentelemetry_config={"scope": MANAGED_SCOPE} if args.get("traces") else None,
             maintenance_policy=maintenance_policy(settings),
             master_authorized_networks_config=authorized_networks(settings),
+            min_master_version=settings.min_version,
             monitoring_config=MONITORING,
             name=settings.cluster_name,
             network=args["network"],
             networking_mode="VPC_NATIVE",
-            node_config=first_nodes(node_account) if standard else None,
+            node_config=first_nodes(account) if standard else None,
             node_locations=settings.node_zones,
             node_pool_auto_config={"node_kubelet_config": KUBELET},
             node_pool_defaults={"node_config_defaults": NODE_DEFAULTS} if standard else None,
@@ -237,55 +215,8 @@ class InferenceCluster(pulumi.ComponentResource):
             opts=under(self, depends_on=grants, ignore_changes=REPORTED_BY_GKE),
         )
 
-    def _build_system_pool(
-        self,
-        name: str,
-        args: InferenceClusterArgs,
-        settings: ClusterSettings,
-        cluster: container.Cluster,
-        node_account: pulumi.Output[str],
-    ) -> None:
-        container.NodePool(
-            f"{name}-system",
-            autoscaling={
-                "location_policy": "BALANCED",
-                "total_max_node_count": settings.system_max_nodes,
-                "total_min_node_count": settings.system_min_nodes,
-            },
-            cluster=cluster.name,
-            initial_node_count=1,
-            location=settings.location,
-            management={"auto_repair": True, "auto_upgrade": True},
-            name="system",
-            network_config={"enable_private_nodes": not settings.public_nodes},
-            node_config={
-                "disk_type": settings.system_disk_type,
-                "gcfs_config": {"enabled": True},
-                "gvnic": {"enabled": True},
-                "image_type": "COS_CONTAINERD",
-                "machine_type": settings.system_machine_type,
-                "metadata": {"disable-legacy-endpoints": "true"},
-                "oauth_scopes": NODE_SCOPES,
-                "resource_labels": settings.labels,
-                "service_account": node_account,
-                "shielded_instance_config": SHIELDED,
-                "workload_metadata_config": {"mode": "GKE_METADATA"},
-            },
-            project=args["project"],
-            upgrade_settings={
-                "max_surge": SURGE_NODES,
-                "max_unavailable": 0,
-                "strategy": "SURGE",
-            },
-            opts=under(
-                self,
-                # The autoscaler owns the count; GKE adds labels of its own.
-                ignore_changes=["initialNodeCount", "nodeConfig.resourceLabels"],
-            ),
-        )
 
-
-def _dns_name(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
+def dns_name(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
     """Returns the DNS name of the control plane from what the cluster reports."""
     dns = config.dns_endpoint_config
     if dns is None or dns.endpoint is None:

@@ -1,21 +1,24 @@
 """One VPC for all regions of a platform, with everything GKE and its gateways need in each."""
 
 import ipaddress
+import re
 from typing import NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.inputs import name_of, under
+from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE
 
-HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
-"""Where Google's load balancers probe from (cloud.google.com/load-balancing/docs/health-checks)."""
+BACKEND_PORTS = ("8000", "8080", "9002-9005")
+"""Engines; the catalogue; pickers and the body-based router, each with its health."""
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
 
+_PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
 _LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
 
 
@@ -45,6 +48,9 @@ class NetworkArgs(TypedDict):
     nat: NotRequired[bool]
     """Let private nodes reach the internet. Default yes; without it every image must come from
     Artifact Registry and every weight from Cloud Storage."""
+    ports: NotRequired[list[str]]
+    """Ports of pods, such as `8000` or `9002-9005`, that health checks and proxies reach. Default:
+    those of engines, catalogue, pickers and router."""
     project: NotRequired[pulumi.Input[str]]
     """Default: the provider's."""
 
@@ -188,7 +194,7 @@ class Network(pulumi.ComponentResource):
         proxies = sorted(ranges["proxy_cidr"] for ranges in args["regions"].values())
         compute.Firewall(
             f"{name}-load-balancing",
-            allows=[{"protocol": "tcp"}],
+            allows=[{"ports": _ports(args), "protocol": "tcp"}],
             description="Health checks and the proxies of regional gateways reach pods.",
             direction="INGRESS",
             name=f"{network_name}-load-balancing",
@@ -198,6 +204,16 @@ class Network(pulumi.ComponentResource):
             source_ranges=[*HEALTH_CHECK_RANGES, *proxies],
             opts=under(self),
         )
+
+
+def _ports(args: NetworkArgs) -> list[str]:
+    ports = list(args.get("ports") or BACKEND_PORTS)
+    for port in ports:
+        if not _PORTS.fullmatch(port):
+            raise pulumi.InputPropertyError(
+                "ports", f"must be like 8000 or 9002-9005, got {port!r}"
+            )
+    return ports
 
 
 def _mtu(args: NetworkArgs) -> int | None:

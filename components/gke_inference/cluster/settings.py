@@ -17,6 +17,8 @@ DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+_VERSION = re.compile(r"1\.\d+(\.\d+(-gke\.\d+)?)?")
+_MOST_FALLBACKS = 4
 
 
 class MaintenanceArgs(TypedDict):
@@ -39,6 +41,9 @@ class SystemPoolArgs(TypedDict):
 
     disk_type: NotRequired[str]
     """Boot disk type. Default `pd-balanced`; C4 and N4 machines need `hyperdisk-balanced`."""
+    fallback: NotRequired[list[str]]
+    """Machine types, at most 4, of a pool each that is empty until the first pool's machines are
+    out of stock. Default none."""
     machine_type: NotRequired[str]
     """Default `e2-standard-4`."""
     max_nodes: NotRequired[int]
@@ -59,15 +64,18 @@ class ClusterSettings:
     cluster_name: str
     control_plane_from_internet: bool
     deletion_protection: bool
+    hold_upgrades: bool
     is_autopilot: bool
     labels: dict[str, str]
     location: str
     maintenance: MaintenanceArgs
+    min_version: str | None
     node_account_id: str
     node_zones: list[str] | None
     public_nodes: bool
     release_channel: str
     system_disk_type: str
+    system_fallback: tuple[str, ...]
     system_machine_type: str
     system_max_nodes: int
     system_min_nodes: int
@@ -104,15 +112,18 @@ def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
         cluster_name=cluster_name,
         control_plane_from_internet=args.get("control_plane_from_internet", True),
         deletion_protection=args.get("deletion_protection", True),
+        hold_upgrades=args.get("hold_upgrades", False),
         is_autopilot=is_autopilot,
         labels=user_labels(args, "cluster"),
         location=_location(args, is_autopilot),
         maintenance=_maintenance(args.get("maintenance") or DEFAULT_MAINTENANCE),
+        min_version=_min_version(args),
         node_account_id=_node_account_id(args, cluster_name),
         node_zones=_node_zones(args),
         public_nodes=args.get("public_nodes", False),
         release_channel=channel.upper(),
         system_disk_type=pool.get("disk_type", DISK_TYPE),
+        system_fallback=_fallback(pool),
         system_machine_type=pool.get("machine_type", MACHINE_TYPE),
         system_max_nodes=most,
         system_min_nodes=least,
@@ -154,6 +165,27 @@ def _node_account_id(args: "InferenceClusterArgs", cluster_name: str) -> str:
 
 def _system_nodes(pool: SystemPoolArgs, field: str, default: int) -> int:
     return whole(pool, field, default, least=1, most=1000, where="systemPool")
+
+
+def _fallback(pool: SystemPoolArgs) -> tuple[str, ...]:
+    types = tuple(pool.get("fallback") or ())
+    first = pool.get("machine_type", MACHINE_TYPE)
+    if len(set(types)) != len(types) or first in types or len(types) > _MOST_FALLBACKS:
+        raise pulumi.InputPropertyError(
+            "systemPool.fallback",
+            f"must be at most {_MOST_FALLBACKS} different machine types beside {first},"
+            f" got {list(types)!r}",
+        )
+    return types
+
+
+def _min_version(args: "InferenceClusterArgs") -> str | None:
+    version = args.get("min_version")
+    if version is not None and not _VERSION.fullmatch(version):
+        raise pulumi.InputPropertyError(
+            "minVersion", f"must be such as 1.36 or 1.36.4-gke.1391002, got {version!r}"
+        )
+    return version
 
 
 def _limits(args: "InferenceClusterArgs") -> dict[str, int]:

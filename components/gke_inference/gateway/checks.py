@@ -45,6 +45,12 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     _within("port", listener_port(args), 1, 65_535)
     _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
     _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
+    _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
+    percent = args.get("log_percent", 100)
+    if not 0 <= percent <= 100:
+        _refuse("logPercent", f"must be 0 to 100, got {percent}")
+    if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
+        _refuse("requestsPerMinute", "must be left out when exposure is 'internal'")
     if args["exposure"] == "internal" and args.get("subnetwork") is None:
         _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
     if args.get("hostname") is not None and args.get("certificate") is None:

@@ -1,6 +1,6 @@
 """The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
 
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
@@ -14,6 +14,7 @@ from . import model_catalogue as gateway_catalogue
 from . import routes as gateway_routes
 from .checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
 from .definitions import definitions
+from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
 from .model_catalogue import catalogue_objects
 from .picker import picker_objects
 from .router import router_objects, routing_extension
@@ -91,6 +92,8 @@ class InferenceGatewayArgs(TypedDict):
     another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
     hostname: NotRequired[str]
     """Host clients use; needs `certificate`. Without it every host is answered."""
+    log_percent: NotRequired[float]
+    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
     picker_failure: NotRequired[str]
     """What happens while a picker is away. `open` (default): requests go to any ready replica,
     because every replica of a pool can answer every request and a lost optimisation must not be a
@@ -101,6 +104,9 @@ class InferenceGatewayArgs(TypedDict):
     """Port of the listener. Default 443 with a certificate, else 80."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the address. Default: the provider's."""
+    requests_per_minute: NotRequired[int]
+    """External only: requests that one address may make of one model in a minute, 1 to 1000000;
+    more are refused with 429. Default 600."""
     router_replicas: NotRequired[int]
     """Replicas of the body-based router and of the catalogue, default 2."""
     subnetwork: NotRequired[pulumi.Input[str]]
@@ -111,7 +117,9 @@ class InferenceGateway(pulumi.ComponentResource):
     """A Gateway that routes on the model's name and picks the best replica for each request.
 
     It creates the address, the Gateway, the body-based router, the model catalogue, and for each
-    model a pool with its picker, routes, objectives, health check and timeout. What must be there:
+    model a pool with its picker, routes, objectives, health check and timeout. An external one has
+    a Cloud Armor policy with a rate limit for each address, one with a certificate an SSL policy:
+    TLS 1.2 at least. What must be there:
     the InferencePool CRD, which GKE brings (see `gke_minimum("inference-pool-crd")`), and, once for
     each region, a proxy-only subnet in the VPC.
     """
@@ -134,6 +142,8 @@ class InferenceGateway(pulumi.ComponentResource):
         behind = pulumi.ResourceOptions.merge(
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
+        self._guard = self._build_guard(name, args)
+        self._build_tls(name, args, behind)
         self._build_shared(name, args, models, behind)
         self._definitions = self._build_definitions(name, args)
         for model in models:
@@ -151,6 +161,9 @@ class InferenceGateway(pulumi.ComponentResource):
             f"{name}-address",
             address_type="INTERNAL" if is_internal else "EXTERNAL",
             name=args["address_name"],
+            # A regional load balancer takes addresses of the standard tier, and inner ones have no
+            # choice (docs.cloud.google.com/network-tiers/docs/set-network-tier).
+            network_tier=None if is_internal else "STANDARD",
             project=args.get("project"),
             purpose="SHARED_LOADBALANCER_VIP" if is_internal else None,
             region=args["region"],
@@ -165,6 +178,41 @@ class InferenceGateway(pulumi.ComponentResource):
             self._opts, pulumi.ResourceOptions(depends_on=[address])
         )
         return register(name, gateway_object(args), opts)
+
+    def _build_guard(
+        self, name: str, args: InferenceGatewayArgs
+    ) -> compute.RegionSecurityPolicy | None:
+        if args["exposure"] != "external":
+            return None
+        return security_policy(
+            f"{name}-guard",
+            args["gateway_name"],
+            project=args.get("project"),
+            region=args["region"],
+            requests_per_minute=int(args.get("requests_per_minute", REQUESTS_PER_MINUTE)),
+            opts=self._opts,
+        )
+
+    def _build_tls(
+        self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
+    ) -> None:
+        if args.get("certificate") is None:
+            return
+        gateway = args["gateway_name"]
+        made = ssl_policy(
+            f"{name}-tls",
+            gateway,
+            project=args.get("project"),
+            region=args["region"],
+            opts=self._opts,
+        )
+        opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
+        register(f"{name}-policy", gateway_policy(gateway, args["namespace"], gateway), opts)
+
+    def _guarded(self, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+        """Returns the options of a backend's policies: the policy they name goes after them."""
+        needed: list[pulumi.Resource] = [] if self._guard is None else [self._guard]
+        return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
 
     def _build_shared(
         self,
@@ -194,9 +242,10 @@ class InferenceGateway(pulumi.ComponentResource):
                 health_path="/healthz",
                 port=port,
                 timeout_seconds=10,
+                **_edge(args),
             ),
         ]:
-            register(f"{name}-catalogue-{_role(obj)}", obj, behind)
+            register(f"{name}-catalogue-{_role(obj)}", obj, self._guarded(behind))
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
         if args.get("has_definitions", False):
@@ -261,9 +310,19 @@ class InferenceGateway(pulumi.ComponentResource):
             health_path=engine(model.engine).health_path,
             port=model.target_port,
             timeout_seconds=model.timeout_seconds,
+            **_edge(args),
         ):
-            register(f"{name}-{_role(obj)}", obj, after_pool)
+            register(f"{name}-{_role(obj)}", obj, self._guarded(after_pool))
         return pool
+
+
+def _edge(args: InferenceGatewayArgs) -> dict[str, Any]:
+    """Returns what the policies of every backend have in common."""
+    is_open = args["exposure"] == "external"
+    return {
+        "log_percent": float(args.get("log_percent", 100)),
+        "security_policy": args["gateway_name"] if is_open else None,
+    }
 
 
 def gateway_object(args: InferenceGatewayArgs) -> Manifest:

@@ -1,5 +1,8 @@
 """The model catalogue: one small web server that answers `GET /v1/models` for the whole gateway.
 
+It also refuses, in OpenAI's form, what no picker can route: `/v1/responses`, whose body has
+neither a prompt nor messages (picker v1.2.0, pkg/epp/util/request/body.go).
+
 No single model server knows the others, so the list is rendered from the stack and served as a
 static file. The shape, for whoever simulates it:
 
@@ -7,7 +10,8 @@ static file. The shape, for whoever simulates it:
 - ConfigMap key `models.json`, mounted at `/srv/catalogue/models.json`, is the body of
   `GET /v1/models` (content type `application/json`);
 - ConfigMap key `default.conf`, mounted at `/etc/nginx/conf.d/default.conf`, is the nginx server;
-- `GET /healthz` answers 200 and anything else 404.
+- `GET /healthz` answers 200, `/v1/responses` and what is below it 404 with an error, and anything
+  else 404.
 """
 
 import json
@@ -15,7 +19,9 @@ import json
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     Manifest,
+    available,
     deployment,
+    disruption_budget,
     hardened_pod,
     labels_for,
     manifest,
@@ -27,16 +33,27 @@ PORT = 8080
 COMPONENT = "model-catalogue"
 """Value of `app.kubernetes.io/component` on its objects."""
 _UNPRIVILEGED_NGINX_USER = 101
-_SERVER = """\
-server {
+_REFUSED = json.dumps(
+    {
+        "error": {
+            "code": "unknown_url",
+            "message": "The Responses API is not served here: use /v1/chat/completions.",
+            "param": None,
+            "type": "invalid_request_error",
+        }
+    }
+)
+_SERVER = f"""\
+server {{
     listen 8080;
     server_tokens off;
     access_log off;
     default_type application/json;
-    location = /healthz { return 200 "ok"; }
-    location = /v1/models { alias /srv/catalogue/models.json; }
-    location / { return 404; }
-}
+    location = /healthz {{ return 200 "ok"; }}
+    location = /v1/models {{ alias /srv/catalogue/models.json; }}
+    location /v1/responses {{ return 404 '{_REFUSED}'; }}
+    location / {{ return 404; }}
+}}
 """
 
 
@@ -56,12 +73,13 @@ def catalogue_document(models: dict[str, list[str]]) -> str:
 def catalogue_objects(
     name: str, namespace: str, models: dict[str, list[str]], replicas: int
 ) -> list[Manifest]:
-    """Returns ConfigMap, Deployment and Service of the catalogue, in the order to create them."""
+    """Returns ConfigMap, Deployment, budget and Service of the catalogue, in creation order."""
     labels = labels_for(name, COMPONENT)
     files = {"default.conf": _SERVER, "models.json": catalogue_document(models)}
     return [
         manifest("config_map", name, namespace, labels=labels, data=files),
-        deployment(name, namespace, COMPONENT, _pod(name), replicas, files=files),
+        deployment(name, namespace, COMPONENT, available(name, _pod(name)), replicas, files=files),
+        disruption_budget(name, namespace, COMPONENT),
         service(
             name,
             namespace,

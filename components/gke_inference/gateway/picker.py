@@ -11,12 +11,14 @@ import yaml
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     NAME_LABEL,
+    SKIP_AWAIT,
     Manifest,
     deployment,
     hardened_pod,
     labels_for,
     manifest,
     service,
+    spread,
 )
 from gke_inference.catalogue.engines import Metrics, engine
 from gke_inference.catalogue.versions import api, image
@@ -96,7 +98,9 @@ def picker_objects(
     """Returns ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
 
     With more than one replica one is active and the others wait: they elect a leader and only the
-    leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it.
+    leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it or
+    for its Service. They stand on different nodes and have no budget: with one ready pod a budget
+    of one would keep the leader's node from being drained.
     With `threshold_tokens` it is llm-d's picker, for a pool of prefill and decode replicas.
     """
     labels = labels_for(name, COMPONENT)
@@ -105,6 +109,7 @@ def picker_objects(
     if threshold_tokens is not None:
         files, picker = {CONFIG_FILE: roles_config(threshold_tokens)}, PICKER_IMAGE
     is_highly_available = replicas > 1
+    annotations = SKIP_AWAIT if is_highly_available else None
     return [
         manifest("service_account", name, namespace, labels=labels),
         manifest("role", name, namespace, labels=labels, rules=_rules(is_highly_available)),
@@ -123,11 +128,11 @@ def picker_objects(
                 is_highly_available=is_highly_available,
             ),
             replicas,
-            annotations={"pulumi.com/skipAwait": "true"} if is_highly_available else None,
+            annotations=annotations,
             files=files,
             strategy="Recreate",  # two active pickers would each see half the load
         ),
-        service(name, namespace, COMPONENT, _SERVICE_PORTS),
+        service(name, namespace, COMPONENT, _SERVICE_PORTS, annotations=annotations),
         _scraping(name, namespace, labels),
     ]
 
@@ -222,6 +227,7 @@ def _pod(
         "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
         "serviceAccountName": name,
         "terminationGracePeriodSeconds": _GRACE_SECONDS,
+        **({"topologySpreadConstraints": spread(name)} if is_highly_available else {}),
         "volumes": [{"configMap": {"name": name}, "name": "config"}],
     }
 

@@ -9,7 +9,9 @@ Flags and ports: gateway-api-inference-extension v1.2.0, cmd/bbr and its body-ba
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     Manifest,
+    available,
     deployment,
+    disruption_budget,
     hardened_pod,
     labels_for,
     manifest,
@@ -26,9 +28,10 @@ _DISTROLESS_NONROOT_USER = 65532
 
 
 def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
-    """Returns ServiceAccount, Deployment, Service and HealthCheckPolicy, in creation order.
+    """Returns ServiceAccount, Deployment, its budget, Service and HealthCheckPolicy, in this order.
 
-    The account has no role: the router asks the API server for nothing.
+    The account has no role: the router asks the API server for nothing. Without a router no request
+    is routed, so its replicas never share a node.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -41,7 +44,8 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
     check = {"port": HEALTH_PORT, "portSpecification": "USE_FIXED_PORT"}
     return [
         manifest("service_account", name, namespace, labels=labels),
-        deployment(name, namespace, COMPONENT, _pod(name), replicas),
+        deployment(name, namespace, COMPONENT, available(name, _pod(name)), replicas),
+        disruption_budget(name, namespace, COMPONENT),
         service(name, namespace, COMPONENT, [port]),
         manifest(
             "gateway_health_check",

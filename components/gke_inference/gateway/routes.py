@@ -7,7 +7,7 @@ match per served name would hit that with many adapters, so names are dealt over
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gke_inference.base.manifests import Manifest, labels_for, manifest, service
+from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
@@ -18,10 +18,13 @@ RULES_PER_ROUTE = 2
 BATCH_PRIORITY = -1
 PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions")
 """What clients of a model with live adapters may call."""
+UNSERVED_PATHS = ("/v1/responses",)
+"""What engines have and no picker can route: the catalogue refuses it in OpenAI's form."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Names the model of an adapter that the routes do not know; later body-based routers (v1.3.0)
 write the same header."""
 _DRAIN_SECONDS_LIMIT = 3600
+_SAMPLES_A_PERCENT = 10_000
 _T = TypeVar("_T")
 
 
@@ -96,13 +99,21 @@ def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
     """Returns the InferencePool, or a Service for a model the picker cannot read.
 
     Picker v1.2.0 answers 400 to a body with neither `prompt` nor `messages`
-    (pkg/epp/util/request/body.go), so embeddings are spread by the load balancer itself.
+    (pkg/epp/util/request/body.go), so embeddings are spread by the load balancer itself. Nothing
+    waits for that Service: it would be ready only when no replica is starting.
     """
     labels = labels_for(model.pool_name, "model-pool")
     if not model.is_picked:
         port = model.target_port
         ports: list[Manifest] = [{"name": "http", "port": port, "targetPort": port}]
-        return service(model.pool_name, namespace, "model-pool", ports, model.selector)
+        return service(
+            model.pool_name,
+            namespace,
+            "model-pool",
+            ports,
+            model.selector,
+            annotations=SKIP_AWAIT,
+        )
     return manifest(
         "inference_pool",
         model.pool_name,
@@ -168,12 +179,18 @@ def routes_of(name: str, namespace: str, head: Manifest, rules: list[Manifest]) 
 def catalogue_route(
     name: str, namespace: str, gateway: str, hostname: str | None, port: int
 ) -> Manifest:
-    """Returns the route of `GET /v1/models`; its exact path wins over every model's prefix."""
+    """Returns the route of `GET /v1/models`, and of paths that no model answers.
+
+    An exact path and a longer prefix win over every model's prefix.
+    """
     rule = {
         "backendRefs": [
             {"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}
         ],
-        "matches": [{"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}}],
+        "matches": [
+            {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
+            *({"path": {"type": "PathPrefix", "value": path}} for path in UNSERVED_PATHS),
+        ],
     }
     spec = {**route_head(namespace, gateway, hostname), "rules": [rule]}
     labels = labels_for(name, "model-catalogue")
@@ -224,12 +241,27 @@ def policies(
     health_path: str,
     port: int,
     timeout_seconds: int,
+    log_percent: float = 100,
+    security_policy: str | None = None,
 ) -> list[Manifest]:
     """Returns HealthCheckPolicy and GCPBackendPolicy of one backend.
 
     Without the second a stream is cut after the load balancer's 30 seconds; without the first it
     checks `/` and an engine that is alive looks dead.
+
+    Args:
+        name: Of the backend, and of its policies.
+        namespace: Of the backend.
+        target: Kind of the backend.
+        health_path: Answers 200 while the backend is well.
+        port: Of that path.
+        timeout_seconds: Longest answer.
+        log_percent: Share of requests with a line in the access log.
+        security_policy: Cloud Armor policy of the region. Default: none.
     """
+    rate = round(log_percent * _SAMPLES_A_PERCENT)
+    logging: Manifest = {"enabled": rate > 0, **({"sampleRate": rate} if rate else {})}
+    guarded = {} if security_policy is None else {"securityPolicy": security_policy}
     reference = {"group": target.group, "kind": target.kind, "name": name}
     labels = labels_for(name, "model-backend")
     return [
@@ -264,7 +296,8 @@ def policies(
                     "connectionDraining": {
                         "drainingTimeoutSec": min(timeout_seconds, _DRAIN_SECONDS_LIMIT)
                     },
-                    "logging": {"enabled": True, "sampleRate": 1_000_000},
+                    "logging": logging,
+                    **guarded,
                     "timeoutSec": timeout_seconds,
                 },
                 "targetRef": reference,

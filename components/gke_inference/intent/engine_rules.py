@@ -1,6 +1,8 @@
 """What an engine or its hardware cannot do; the facts are in `gke_inference.catalogue.engines`."""
 
+import json
 from collections.abc import Iterator
+from typing import cast
 
 from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
@@ -8,6 +10,8 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
 
+_TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
+_MEDIA_LIMIT = "limit-mm-per-prompt"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
@@ -21,6 +25,7 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
     for name, value in intent.engine_args.items():
         if (problem := flag_problem(facts.name, facts.title, name, value)) is not None:
             yield problem.at(f"engine_args.{name}")
+    yield from _together(intent)
     for name, value in intent.engine_env.items():
         if (problem := variable_problem(name, value)) is not None:
             yield problem.at(f"engine_env.{name}")
@@ -35,6 +40,35 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
         yield from found
         if found:
             return
+
+
+def _together(intent: ServingIntent) -> Iterator[InputError]:
+    """Tool calls of vLLM: a parser alone is ignored, and calls without one are refused at start."""
+    given = intent.engine_args
+    if intent.engine != "vllm":
+        return
+    is_on = given.get(_TOOLS, "false") == "true"
+    if _TOOL_PARSER in given and not is_on:
+        rule = f"needs '{_TOOLS}: true' beside it: tool calls are off without"
+        yield InputError(f"engine_args.{_TOOL_PARSER}", rule, given[_TOOL_PARSER])
+    if is_on and _TOOL_PARSER not in given:
+        rule = f"needs '{_TOOL_PARSER}' beside it, the parser of the model's family"
+        yield InputError(f"engine_args.{_TOOLS}", rule, True)
+    limit = given.get(_MEDIA_LIMIT)
+    if limit is not None and not _is_media_limit(limit):
+        rule = "must be a JSON mapping of media to numbers"
+        yield InputError(f"engine_args.{_MEDIA_LIMIT}", rule, limit)
+
+
+def _is_media_limit(text: str) -> bool:
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return False
+    if not isinstance(found, dict):
+        return False
+    counts = cast("dict[str, object]", found).values()
+    return all(isinstance(count, int | dict) and not isinstance(count, bool) for count in counts)
 
 
 def _problems(

@@ -62,7 +62,8 @@ class ModelServerArgs(TypedDict):
     service_account: str
     """Kubernetes service account that may read the buckets."""
     weights: str
-    """`gs://BUCKET/PATH` of the weights, in safetensors."""
+    """`gs://BUCKET/PATH` of the model, whose versions are folders in it, or
+    `gs://BUCKET/PATH@VERSION`."""
     adapter_rank: NotRequired[int]
     """Largest rank of the adapters. Default 16."""
     adapters: NotRequired[dict[str, str]]
@@ -70,7 +71,7 @@ class ModelServerArgs(TypedDict):
     block_size: NotRequired[int]
     """Tokens of a KV-cache block. Default: the engine's; the picker reads it from the engine."""
     cache_bucket: NotRequired[str]
-    """Bucket for compiled TPU programs; required with a TPU rung. The account must write to it."""
+    """Bucket for compiled programs; required with a TPU rung. The account must write to it."""
     engine: NotRequired[str]
     """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     engine_args: NotRequired[dict[str, str]]
@@ -81,6 +82,9 @@ class ModelServerArgs(TypedDict):
     """Other environment variables of the engine. Those that the platform sets are refused."""
     form: NotRequired[str]
     """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
+    has_gate: NotRequired[bool]
+    """Whether the namespace has a `WeightsGate`: the servers begin with no replica, and it starts
+    `replicas` once the weights are there. Default false."""
     image_queue: NotRequired[int]
     """Task `image`: pictures that may wait for a replica. Default 64."""
     image_sizes: NotRequired[list[str]]

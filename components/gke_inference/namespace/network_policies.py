@@ -9,13 +9,11 @@ services-networking/network-policies), so the kubelet's probes need no rule.
 from typing import NotRequired, TypedDict
 
 from gke_inference.base.manifests import NAME_LABEL, Manifest, labels_for, manifest
+from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.gateway import model_catalogue as gateway_catalogue
 from gke_inference.gateway import picker as gateway_picker
 from gke_inference.gateway import router as gateway_router
 
-HEALTH_CHECKS = ("130.211.0.0/22", "35.191.0.0/16")
-"""Where Google's health checks come from
-(docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
 ENGINE_PORT = 8000
 """Port of the OpenAI API, of `/health` and of `/metrics`."""
 ENGINES = "model-server"
@@ -37,13 +35,24 @@ class AllowedIngressArgs(TypedDict):
     `gke-gmp-system`."""
 
 
-def network_policies(namespace: str, args: AllowedIngressArgs) -> dict[str, Manifest]:
-    """Returns the NetworkPolicies by name; the first one closes the namespace."""
-    proxies = _ranges(args["proxies_cidr"], *HEALTH_CHECKS)
+def network_policies(
+    namespace: str, args: AllowedIngressArgs, *, closes: bool = True
+) -> dict[str, Manifest]:
+    """Returns the NetworkPolicies by name.
+
+    Args:
+        namespace: Name of the namespace.
+        args: Who may reach what.
+        closes: Whether the first one closes the namespace to everybody. Without it the policies
+            close the platform's own pods alone: a policy that selects a pod denies what it does not
+            list.
+    """
+    proxies = _ranges(args["proxies_cidr"], *sorted(HEALTH_CHECK_RANGES))
     collectors = _namespace(args.get("metrics_namespace", "gmp-system"))
     pickers: Manifest = {"podSelector": _pods(gateway_picker.COMPONENT)}
+    closed: tuple[Manifest, list[Manifest]] = ({}, [])
     rules: dict[str, tuple[Manifest, list[Manifest]]] = {
-        "default-deny": ({}, []),
+        **({"default-deny": closed} if closes else {}),
         "engines": (_pods(ENGINES), [_rule([*proxies, pickers, collectors], ENGINE_PORT)]),
         "pickers": (
             _pods(gateway_picker.COMPONENT),

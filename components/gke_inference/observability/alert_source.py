@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 from .promql import Dialect, Scope, fill
 
@@ -43,7 +43,7 @@ class Alert:
 @cache
 def sources() -> tuple[dict[str, Any], ...]:
     """Returns data/alerts.yaml as it is."""
-    return tuple(yaml.safe_load(_FILE.read_text("utf-8"))["alerts"])
+    return tuple(read_table(_FILE)["alerts"])
 
 
 def alerts(scope: Scope, dialect: Dialect) -> tuple[Alert, ...]:

@@ -97,7 +97,7 @@ class Alerts(pulumi.ComponentResource):
             told = [
                 channels[receiver["name"]].id
                 for receiver in receivers
-                if _tells(receiver, alert.severity)
+                if is_told(receiver.get("severity", SEVERITIES[0]), alert.severity)
             ]
             self._build_policy(name, args, alert, told)
         self.channels = pulumi.Output.all(*[made.id for made in channels.values()]).apply(_strings)
@@ -201,8 +201,8 @@ def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocum
     return made
 
 
-def _tells(receiver: ReceiverArgs, severity: str) -> bool:
-    least = receiver.get("severity", SEVERITIES[0])
+def is_told(least: str, severity: str) -> bool:
+    """Returns whether a receiver of a least severity is told of an alert of some severity."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 

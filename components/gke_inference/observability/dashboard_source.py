@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
+from gke_inference.catalogue.data_file import read_table
 
 from .promql import Scope, fill
 
@@ -123,7 +123,7 @@ def dashboards(scope: Scope, *, window: str = "5m") -> tuple[Dashboard, ...]:
 @cache
 def sources() -> tuple[dict[str, Any], ...]:
     """Return the files of data/dashboards as they are, in order."""
-    return tuple(yaml.safe_load(file.read_text("utf-8")) for file in sorted(_FOLDER.glob("*.yaml")))
+    return tuple(read_table(file) for file in sorted(_FOLDER.glob("*.yaml")))
 
 
 def _dashboard(page: dict[str, Any], scope: Scope, window: str) -> Dashboard:

@@ -26,7 +26,7 @@ class MonitoringArgs(TypedDict):
     engine: NotRequired[str]
     """Engine of the pods, which says what is worth storing. Default `vllm`."""
     filled_deployment: NotRequired[str]
-    """Deployment whose Pending pods another one fills in for: the TPU one of a pair."""
+    """Deployment whose unschedulable pods another one fills in for: the TPU one of a pair."""
     groups: NotRequired[list[str]]
     """Those of `deployments` that are LeaderWorkerSets: a replica is several pods there, and its
     leader stands for it."""
@@ -45,7 +45,8 @@ class Monitoring(pulumi.ComponentResource):
     Alerts are not here: `Alerts` makes them once for all clusters of a project.
 
     The cluster's automatic application monitoring must be off for these pods, or everything is
-    stored twice. `kube_pod_status_phase` comes from the cluster's own monitoring (component POD).
+    stored twice. `kube_pod_status_unschedulable` comes from the cluster's own monitoring (component
+    POD).
     """
 
     model: pulumi.Output[str]

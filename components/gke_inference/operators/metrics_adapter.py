@@ -8,7 +8,9 @@ from pulumi_gcp import projects
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
     Manifest,
+    available,
     deployment,
+    disruption_budget,
     labels_for,
     manifest,
     register,
@@ -24,6 +26,7 @@ ROLE = "roles/monitoring.viewer"
 PORT = 443
 
 _COMPONENT = "metrics-adapter"
+_REPLICAS = 2  # no autoscaler works while none answers
 _APIS = (
     ("v1beta1", "custom.metrics.k8s.io", 100),
     ("v1beta2", "custom.metrics.k8s.io", 200),
@@ -120,7 +123,10 @@ def adapter_objects() -> dict[str, Manifest]:
             "cluster_role", "external-metrics-reader", labels=labels, rules=external
         ),
         "scaler": _binding("external-metrics-reader", "external-metrics-reader", subject=scaler),
-        "server": deployment(NAME, NAMESPACE, _COMPONENT, _pod(), replicas=1),
+        "server": deployment(
+            NAME, NAMESPACE, _COMPONENT, available(NAME, _pod()), replicas=_REPLICAS
+        ),
+        "budget": disruption_budget(NAME, NAMESPACE, _COMPONENT),
         "service": service(
             NAME, NAMESPACE, _COMPONENT, [{"name": "https", "port": PORT, "targetPort": "https"}]
         ),

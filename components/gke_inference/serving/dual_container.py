@@ -77,7 +77,11 @@ def dual_container_pod(
             "volumes": [
                 *_merged(files["gpu"].volumes, files["tpu"].volumes),
                 {
-                    "hostPath": {"path": "/home/kubernetes/bin/nvidia"},
+                    # a node that came up just now has no driver yet, and no folder for it
+                    "hostPath": {
+                        "path": "/home/kubernetes/bin/nvidia",
+                        "type": "DirectoryOrCreate",
+                    },
                     "name": "nvidia-driver",
                 },
                 {
@@ -127,10 +131,12 @@ def tpu_environment(node: Hardware) -> list[Manifest]:
 
 def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
     kind = serving.kind
-    # Both launchers run in one network: each has a port of its own, and both are ready when the
-    # one that serves is, because the other, asleep, always is.
-    port = HEALTH_PORT + sorted(nodes).index(kind)
-    options = ("--or-sleep", f"--health-port={port}")
+    # Both launchers run in one network: each has a port of its own, and asks the other one. That
+    # which sleeps is ready while the other does not; with both asleep nobody is.
+    ports = {each: HEALTH_PORT + at for at, each in enumerate(sorted(nodes))}
+    port = ports.pop(kind)
+    peers = [f"--peer-port={other}" for other in ports.values()]
+    options = ("--or-sleep", f"--health-port={port}", *peers)
     container = engine_container(pod, files, serving, options)
     container.update(probes(port))
     container["name"] += f"-{kind}"

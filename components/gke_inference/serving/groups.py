@@ -19,8 +19,7 @@ import copy
 
 from gke_inference.base.manifests import Manifest, manifest
 from gke_inference.serving.hardware import Hardware
-from gke_inference.serving.launch import command
-from gke_inference.serving.launcher.commands import program
+from gke_inference.serving.launch import HEALTH_PORT, command
 from gke_inference.serving.launcher.spec import PORT, Serving
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod
 
@@ -69,6 +68,11 @@ while time.monotonic() < end:
 _LEADER_CHECK = f"""\
 import os, urllib.request
 urllib.request.urlopen({_LEADER} + "/health", timeout=5)
+"""
+_LEADER_STARTED = f"""\
+import os, urllib.request
+leader = os.environ["LWS_LEADER_ADDRESS"]
+urllib.request.urlopen("http://" + leader + ":{HEALTH_PORT}/startz", timeout=5)
 """
 
 
@@ -161,20 +165,24 @@ def _worker(pod: Pod, leader: Manifest, serving: Serving) -> Manifest:
     for name in ("livenessProbe", "ports"):
         container.pop(name)
     # Ready with its leader, and given as long to start: LeaderWorkerSet counts whole groups.
-    check = {"exec": {"command": ["python3", "-c", _LEADER_CHECK]}, "timeoutSeconds": 10}
-    container["readinessProbe"] = {**check, "periodSeconds": _CHECK_SECONDS}
+    container["readinessProbe"] = {**_asks(_LEADER_CHECK), "periodSeconds": _CHECK_SECONDS}
     container["startupProbe"] = {
-        **check,
+        **_asks(_LEADER_STARTED),
         "failureThreshold": STARTUP_MINUTES * 60 // _CHECK_SECONDS,
         "periodSeconds": _CHECK_SECONDS,
     }
     if serving.spanning == "ray":
         container["command"] = ["bash", "-c", RAY_WORKER]
         del container["args"]
-    else:  # it has no API: there is nothing for a launcher to ask
-        container["command"] = list(program(serving.engine))
+    else:
+        # It has no API, so there is nothing for a launcher to ask: it finds the weights, and goes.
+        container["command"] = command(serving, ["--worker"])
         container["args"] = [*container["args"], "--headless"]
     return template
+
+
+def _asks(program: str) -> Manifest:
+    return {"exec": {"command": ["python3", "-c", program]}, "timeoutSeconds": 10}
 
 
 def _near_its_group(pod: Pod, node: Hardware) -> Manifest:

@@ -11,6 +11,7 @@ from pathlib import Path
 from gke_inference.base.manifests import Manifest, fingerprint, labels_for, manifest
 from gke_inference.catalogue.engines import engine
 from gke_inference.serving.launcher.commands import arguments, program
+from gke_inference.serving.launcher.node import ACCESS, NAME_VARIABLE
 from gke_inference.serving.launcher.spec import Serving, Spec
 
 HOME = "/opt/gke-inference"
@@ -23,6 +24,8 @@ ANNOTATION = "gke-inference/engine"
 """On pods: what is in the ConfigMap, so that they restart when it changes."""
 
 _VOLUME = "launcher"
+_ACCESS_VOLUME = "node-reader"
+_TOKEN_SECONDS = 3600
 
 
 def spec_of(
@@ -69,9 +72,25 @@ def annotations(spec: Spec) -> dict[str, str]:
     return {ANNOTATION: fingerprint({**launcher_files(), "spec.json": spec.text()})}
 
 
-def volume(config: str) -> Manifest:
-    """Returns the volume with a model's launcher."""
-    return {"configMap": {"name": config}, "name": _VOLUME}
+def volumes(config: str) -> list[Manifest]:
+    """Returns the volumes with a model's launcher, and with what lets it read its own Node.
+
+    The token is the pod's own, lasts an hour and is renewed; what it may do is what the namespace
+    grants (`ServingNamespace`): get nodes.
+    """
+    sources: list[Manifest] = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+        {
+            "configMap": {
+                "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                "name": "kube-root-ca.crt",
+            }
+        },
+    ]
+    return [
+        {"configMap": {"name": config}, "name": _VOLUME},
+        {"name": _ACCESS_VOLUME, "projected": {"sources": sources}},
+    ]
 
 
 def command(serving: Serving, options: Sequence[str] = ()) -> list[str]:
@@ -90,7 +109,11 @@ def started(container: Manifest, serving: Serving, options: Sequence[str] = ()) 
     container["command"] = command(serving, options)
     container["args"] = arguments(serving)
     container["env"] += [
+        {"name": NAME_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": "PYTHONPATH", "value": HOME},
     ]
-    container["volumeMounts"].append({"mountPath": FOLDER, "name": _VOLUME, "readOnly": True})
+    container["volumeMounts"] += [
+        {"mountPath": FOLDER, "name": _VOLUME, "readOnly": True},
+        {"mountPath": ACCESS, "name": _ACCESS_VOLUME, "readOnly": True},
+    ]

@@ -1,12 +1,16 @@
 """From a model's plan to its objects: Deployments or groups, the launcher's files, the budget."""
 
+import json
+from collections.abc import Iterable
+
 from gke_inference.base.manifests import Manifest, manifest
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.serving.dual_container import dual_container_pod
 from gke_inference.serving.groups import group_of, group_pods_labels
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.invariants import broken, broken_group
-from gke_inference.serving.launch import annotations, config_map, volume
+from gke_inference.serving.launch import annotations, config_map, volumes
+from gke_inference.serving.launcher.spec import ADAPTER_NEED, NEEDS, REPLICAS
 from gke_inference.serving.live_adapters import LOADER
 from gke_inference.serving.model_plan import ModelPlan
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, engine_pod
@@ -27,23 +31,23 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
         )
         for kind, container in zip(sorted(plan.nodes), _engines(template), strict=True):
             _refuse_broken(container, plan.nodes[kind])
-        return {"any": _deployment(plan, "any", template)}
+        return {"any": _gated(plan, "any", _deployment(plan, "any", template))}
     made: dict[str, Manifest] = {}
     for kind, node in plan.nodes.items():
         if node.is_group:
-            made[kind] = _group(plan, kind)
+            made[kind] = _gated(plan, kind, _group(plan, kind))
             continue
         template = _launched(plan, engine_pod(plan.pod, node, plan.files[kind], plan.serving[kind]))
         for container in _engines(template):
             _refuse_broken(container, node)
-        made[kind] = _deployment(plan, kind, template)
+        made[kind] = _gated(plan, kind, _deployment(plan, kind, template))
     return made
 
 
 def _launched(plan: ModelPlan, template: Manifest) -> Manifest:
     """Returns a pod template with the launcher's files, restarted when they change."""
     template["metadata"]["annotations"] |= annotations(plan.spec)
-    template["spec"]["volumes"].append(volume(plan.config))
+    template["spec"]["volumes"] += volumes(plan.config)
     return template
 
 
@@ -77,6 +81,27 @@ def _refuse_broken(container: Manifest, node: Hardware) -> None:
     if problems := broken(container, node):
         found = Bare("; ".join(problems))
         raise InputError("model", f"must render a sound {container['name']}", found)
+
+
+def needs(plan: ModelPlan, kinds: Iterable[str]) -> list[str]:
+    """Returns what servers on some hardware read, in the words of the weights' gate."""
+    intent, found = plan.pod.intent, [plan.pod.intent.weights]
+    if intent.speculative is not None and intent.speculative.weights is not None:
+        found.append(intent.speculative.weights)
+    adapters = {name for kind in kinds for name in plan.files[kind].adapters}
+    return found + [f"{ADAPTER_NEED}{intent.adapters[name]}" for name in sorted(adapters)]
+
+
+def _gated(plan: ModelPlan, kind: str, made: Manifest) -> Manifest:
+    """Returns a workload that begins with no replica, where a gate of its namespace opens it."""
+    if plan.has_gate:
+        kinds = plan.nodes if kind == "any" else [kind]
+        made["metadata"]["annotations"] |= {
+            NEEDS: json.dumps(needs(plan, kinds)),
+            REPLICAS: str(plan.replicas[kind]),
+        }
+        made["spec"]["replicas"] = 0
+    return made
 
 
 def _group(plan: ModelPlan, kind: str) -> Manifest:

@@ -40,6 +40,8 @@ class ModelPlan:
     """What an engine serves, by kind of hardware."""
     spanning: dict[str, str]
     """For each kind that is a group of pods: how its engine spans hosts."""
+    has_gate: bool = False
+    """Whether a gate of the namespace starts the replicas once the weights are there."""
 
     @property
     def arguments(self) -> dict[str, list[str]]:
@@ -105,6 +107,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     return ModelPlan(
         files=files,
         form=intent.form,
+        has_gate=bool(args.get("has_gate", False)),
         model=intent.model,
         namespace=args["namespace"],
         nodes=nodes,
@@ -112,7 +115,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         replicas=_replicas(args, intent),
         served_names=pod.names,
         serving={
-            kind: serving_of(intent, nodes[kind], files[kind], spanning.get(kind), live, size_gib)
+            kind: serving_of(intent, nodes[kind], files[kind], spanning.get(kind), live)
             for kind in nodes
         },
         spanning=spanning,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import catalogue_taints
-from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.catalogue.versions import image
@@ -15,7 +14,7 @@ from gke_inference.serving.disaggregation import environment as transfer_environ
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT, started
-from gke_inference.serving.launcher.metadata import HOOK_SECONDS
+from gke_inference.serving.launcher.node import HOOK_SECONDS
 from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.live_adapters import LiveAdapters, loader_container
 from gke_inference.serving.weights import Storage
@@ -29,6 +28,13 @@ _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
 _AFTER_DRAIN_SECONDS = 60
 _SHARED_MEMORY_GIB_PER_DEVICE = 2
+_AUTOPILOT_GRACE_SECONDS = 600
+
+LONGEST_ON_AUTOPILOT_SECONDS = _AUTOPILOT_GRACE_SECONDS - SETTLE_SECONDS - _AFTER_DRAIN_SECONDS
+"""Longest answer that a replica on Autopilot can finish when it must go: GKE gives a pod ten
+minutes at a scale-down (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods;
+that Autopilot admits no longer grace is assumed)."""
+
 _GPU_USER = 1000
 _HOME = "/home/engine"
 
@@ -165,9 +171,6 @@ def engine_container(
         **probes(),
     }
     started(container, serving, options)
-    known = flags(serving.engine)
-    for name, value in sorted(pod.intent.engine_args.items()):
-        container["args"] += known[name].written(value)
     for name, value in sorted(pod.intent.engine_env.items()):
         container["env"].append({"name": name, "value": value})
     return container
@@ -179,8 +182,11 @@ def health_port(port: int = HEALTH_PORT) -> Manifest:
 
 
 def probes(port: int = HEALTH_PORT) -> Manifest:
-    """Returns the three probes: starting may take half an hour, serving may not pause."""
-    check = {"httpGet": {"path": "/readyz", "port": port}}
+    """Returns the three probes: starting may take half an hour, serving may not pause.
+
+    The kubelet counts the half hour from the container's start. A server that waits for its weights
+    passes the startup probe, and its launcher counts from when they are there (`health.State`).
+    """
     return {
         "livenessProbe": {
             "httpGet": {"path": "/healthz", "port": port},
@@ -189,13 +195,13 @@ def probes(port: int = HEALTH_PORT) -> Manifest:
             "timeoutSeconds": 5,
         },
         "readinessProbe": {
-            **check,
+            "httpGet": {"path": "/readyz", "port": port},
             "failureThreshold": 2,
             "periodSeconds": 5,
             "timeoutSeconds": 2,
         },
         "startupProbe": {
-            **check,
+            "httpGet": {"path": "/startz", "port": port},
             "failureThreshold": STARTUP_MINUTES * 60 // _STARTUP_PERIOD_SECONDS,
             "periodSeconds": _STARTUP_PERIOD_SECONDS,
             "timeoutSeconds": 2,

@@ -1,5 +1,6 @@
 """From what is meant to what an engine serves, for one kind of hardware."""
 
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.tracing import COLLECTOR
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.serving.disaggregation import port as engine_port
@@ -17,7 +18,6 @@ def serving_of(
     files: Storage,
     spanning: str | None,
     live: LiveAdapters | None,
-    weights_gib: float,
 ) -> Serving:
     """Return what the engine of one kind of hardware serves."""
     room = slots(live, len(files.adapters), intent.adapter_rank)
@@ -29,11 +29,15 @@ def serving_of(
         adapters=files.adapters,
         adapters_cached=room.cached,
         block_size=intent.block_size,
-        cache_folder=files.cache_folder,
+        # workers of a group compile, too, and what they keep is not gathered
+        cache_archive=files.cache_archive if node.hosts == 1 else None,
+        cache_folder=files.cache_folder if node.hosts == 1 or node.kind == "tpu" else None,
         collector=None if intent.trace_percent is None else COLLECTOR,
         context_tokens=intent.context_tokens,
         data_parallel=node.tensor_parallel // split,
         engine=intent.engine,
+        extra_arguments=_extra_arguments(intent),
+        has_versions=files.has_versions,
         hosts=node.hosts,
         image_queue=intent.image_queue,
         image_sizes=intent.image_sizes,
@@ -55,13 +59,28 @@ def serving_of(
         speculation=_speculation(intent, files),
         task=intent.task,
         tensor_parallel=split,
-        weights_bytes=int(weights_gib * 2**30),
+        version=files.version,
     )
+
+
+def _extra_arguments(intent: ServingIntent) -> tuple[str, ...]:
+    known = flags(intent.engine)
+    given = sorted(intent.engine_args.items())
+    return tuple(word for name, value in given for word in known[name].written(value))
 
 
 def _speculation(intent: ServingIntent, files: Storage) -> Speculation | None:
     guess = intent.speculative
-    return None if guess is None else Speculation(guess.method, guess.tokens, files.draft)
+    if guess is None:
+        return None
+    draft = draft_of(intent)
+    return Speculation(
+        guess.method,
+        guess.tokens,
+        files.draft,
+        has_versions=draft is not None and draft.version is None,
+        version=None if draft is None else draft.version,
+    )
 
 
 def draft_of(intent: ServingIntent) -> BucketPath | None:

@@ -4,7 +4,8 @@
 - Others read them through GCS FUSE with a file cache in memory and parallel downloads.
 - Adapters are folders of a bucket, so they come through GCS FUSE on both.
 - A claim (Hyperdisk ML) replaces the bucket for the weights.
-- TPU programs are compiled for minutes; a writable FUSE mount keeps them for the next start.
+- TPU programs are compiled for minutes; a writable FUSE mount keeps them for the next start. What
+  an engine compiles on GPU is kept by its launcher, in one object of the same bucket.
 """
 
 import re
@@ -15,34 +16,47 @@ from gke_inference.base.manifests import Manifest, fingerprint
 from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
+from gke_inference.serving.launcher.weights_manifest import check_version
 
 BUCKETS = "/mnt/buckets"
 CLAIM = "/mnt/weights"
 XLA_CACHE = "/mnt/xla-cache"
+GPU_CACHE = "/home/engine/compiled"
+"""In the volume that is the home of an engine's user."""
 
 # The file cache also holds tokenizer and configuration, and some slack.
 _CACHE_SHARE = 1.2
+_OTHER_CACHE_GIB = 2  # adapters of another bucket
 # What an engine on TPU reads the folder of its compiled programs from.
 _CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
-_URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s].*?)/?")
+_ARCHIVED = ("sglang", "vllm")  # engines whose caches on GPU are worth it
+_URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s@][^@]*?)/?(@\S+)?")
 
 
 @dataclass(frozen=True)
 class BucketPath:
-    """A folder of a bucket."""
+    """A folder of a bucket; of a model, perhaps, whose versions are folders in it."""
 
     bucket: str
     path: str
+    version: str | None = None
+    """The version that is meant; None: the one that the model's pointer names, or a folder that
+    has no versions."""
 
     @property
     def uri(self) -> str:
-        """The `gs://` form."""
-        return f"gs://{self.bucket}/{self.path}"
+        """The `gs://` form; of a version, its own folder."""
+        return f"gs://{self.bucket}/{self.folder}"
 
     @property
     def mounted(self) -> str:
         """Where the folder is when its bucket is mounted."""
-        return f"{BUCKETS}/{self.bucket}/{self.path}"
+        return f"{BUCKETS}/{self.bucket}/{self.folder}"
+
+    @property
+    def folder(self) -> str:
+        """The folder in the bucket; of a version, its own."""
+        return self.path if self.version is None else f"{self.path}/{self.version}"
 
 
 @dataclass(frozen=True)
@@ -58,11 +72,17 @@ class Storage:
     environment: dict[str, str]
     annotations: dict[str, str]
     cache_folder: str | None = None
-    """Where compiled programs outlive the pod."""
+    """Where compiled programs are."""
+    cache_archive: str | None = None
+    """`gs://` folder where they outlive the pod; None: `cache_folder` does."""
     is_cached: bool = False
     """Whether the weights come through a mount with a file cache."""
     draft: str | None = None
     """Where the draft model of speculative decoding is, as `source`."""
+    has_versions: bool = False
+    """Whether `source` holds the model's versions, of which its pointer names one."""
+    version: str | None = None
+    """The version that `source` holds; None: any."""
 
     def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
         """Returns the same with one bucket more."""
@@ -76,15 +96,19 @@ class Storage:
 
 
 def bucket_path(uri: str, where: str) -> BucketPath:
-    """Returns the parts of `gs://BUCKET/PATH`.
+    """Returns the parts of `gs://BUCKET/PATH`, or `gs://BUCKET/PATH@VERSION`.
 
     Raises:
         InputError: The text is something else.
     """
     found = _URI.fullmatch(uri)
     if found is None:
-        raise InputError(where, "must be gs://BUCKET/PATH", uri)
-    return BucketPath(found[1], found[2])
+        raise InputError(where, "must be gs://BUCKET/PATH, or gs://BUCKET/PATH@VERSION", uri)
+    try:
+        version = check_version(found[3][1:]) if found[3] else None
+    except ValueError as error:
+        raise InputError(where, str(error).partition(": ")[2].partition(", got")[0], uri) from None
+    return BucketPath(found[1], found[2], version)
 
 
 def storage(
@@ -117,8 +141,13 @@ def storage(
         read.add(weights.bucket)
     if draft is not None and not is_streamed:
         read.add(draft.bucket)
+    # Mounts share one cache volume, and none may fill more than its part: what is older goes.
+    caches = dict.fromkeys(read, _OTHER_CACHE_GIB) if is_mounted else {}
+    if is_mounted:
+        caches[weights.bucket] = ceil(weights_gib * _CACHE_SHARE) + 1
     for bucket in sorted(read):
-        volumes.append(fuse_volume(f"bucket-{fingerprint(bucket)[:8]}", bucket))
+        name = f"bucket-{fingerprint(bucket)[:8]}"
+        volumes.append(fuse_volume(name, bucket, cache_gib=caches.get(bucket)))
         mounts.append({"mountPath": f"{BUCKETS}/{bucket}", "name": volumes[-1]["name"]})
         mounts[-1]["readOnly"] = True
     if claim is not None:
@@ -135,17 +164,24 @@ def storage(
         release = engine_version(f"{engine}_tpu")
         cache_folder = f"{XLA_CACHE}/{model}/{release}"
         environment[_CACHE_VARIABLES[engine]] = cache_folder
-    if is_mounted:
-        volumes.append(cache_volume(ceil(weights_gib * _CACHE_SHARE) + 1))
+    cache_archive: str | None = None
+    if kind == "gpu" and cache_bucket is not None and engine in _ARCHIVED:
+        cache_folder = GPU_CACHE
+        cache_archive = f"gs://{cache_bucket}/{model}/{engine_version(f'{engine}_gpu')}"
+    if caches:
+        volumes.append(cache_volume(sum(caches.values())))
     return Storage(
         adapters={name: entry.mounted for name, entry in adapters.items()},
         annotations=dict(POD_ANNOTATIONS) if _has_bucket(volumes) else {},
         draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
+        cache_archive=cache_archive,
         cache_folder=cache_folder,
         environment=environment,
+        has_versions=claim is None and weights.version is None,
         is_cached=is_mounted,
         mounts=mounts,
         source=_source(is_mounted, claim, weights),
+        version=weights.version,
         volumes=volumes,
     )
 

@@ -8,13 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
+from gke_inference.catalogue.data_file import read_table
 from gke_inference.sizing.parameters import counted, head_size, number
 
 _FILE = Path(__file__).parent / "data" / "models.yaml"
-# libyaml's loader reads the same in a tenth of the time; not every build of PyYAML has it
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 KINDS = ("dense", "moe", "embedding", "diffusion")
 _BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
 
@@ -100,7 +97,7 @@ def find_model(weights: str, name: str) -> Architecture | None:
 
 
 def _document() -> dict[str, Any]:
-    return yaml.load(_FILE.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - safe loaders only
+    return read_table(_FILE)
 
 
 @cache
@@ -118,7 +115,7 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
 def of_config(file: Path, parameters_billion: float | None = None) -> Architecture:
     """Return the architecture that a Hugging Face `config.json` describes.
 
-    The parameters are reckoned from the sizes where the caller does not say them.
+    The parameters are calculated from the sizes where the caller does not say them.
 
     Raises:
         ValueError: the file cannot be read, or lacks a size.

@@ -18,6 +18,10 @@ _BITS = (
     (re.compile(r"fp4|int4|w4a|awq|gptq|4bit|q4", re.IGNORECASE), 4),
     (re.compile(r"fp8|int8|w8a|8bit|q8", re.IGNORECASE), 8),
 )
+_VERSION = re.compile(r"/[0-9a-f]{12}$")
+"""How `models push` names a version by default: digits that would read as a size."""
+SAMPLE = "gke_inference_sample"
+"""Set in the `config.json` of a sample."""
 _QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
 
 
@@ -107,7 +111,7 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
     Raises:
         ValueError: the name says nothing of the size.
     """
-    name = model.rstrip("/")
+    name = _VERSION.sub("", model.rstrip("/"))
     known = find(name)
     made = _estimate(name) if known is None else shape(known)
     bits = _QUANTIZED_BITS.get(quantization or "", 0)
@@ -144,10 +148,14 @@ def _estimate(name: str) -> ModelShape:
 def shape_in(directory: Path, model: str, quantization: str | None = None) -> ModelShape | None:
     """Return the shape that a model folder's own `config.json` gives, or None where there is none.
 
+    Nor does the file of a sample: a tiny model in the place of the one that it is named after.
+
     The size still comes from the name: the file does not say it.
     """
     try:
         config = json.loads((directory / "config.json").read_text())
+        if config.get(SAMPLE):
+            return None
         heads = int(config["num_attention_heads"])
         return replace(
             shape_of(model, quantization),

@@ -8,6 +8,7 @@ import pulumi_kubernetes as kubernetes
 from pulumi_gcp import compute
 
 from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.manifests import SKIP_AWAIT
 
 DRIVER = "pd.csi.storage.gke.io"
 STORAGE_CLASS = "hyperdisk-ml"
@@ -39,6 +40,8 @@ class ModelDiskArgs(TypedDict):
     While it is false the disk takes one writer, the job that fills it; then say true."""
     image: NotRequired[pulumi.Input[str]]
     """Disk image with the weights."""
+    kms_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key of the disks; Compute Engine's service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
     """More labels for the disks and their bills."""
     snapshot: NotRequired[pulumi.Input[str]]
@@ -89,7 +92,9 @@ class ModelDisk(pulumi.ComponentResource):
         )
         claim = kubernetes.core.v1.PersistentVolumeClaim(
             f"{name}-claim",
-            metadata={"name": claim_name, "namespace": namespace},
+            # Where the cluster has a class of that name which binds with the first pod, as GKE's
+            # guides make one, a claim that names its volume would be waited for in vain.
+            metadata={"annotations": SKIP_AWAIT, "name": claim_name, "namespace": namespace},
             spec={
                 "access_modes": _modes(is_filled),
                 "resources": {"requests": {"storage": f"{size_gib}Gi"}},
@@ -120,6 +125,7 @@ class ModelDisk(pulumi.ComponentResource):
             compute.Disk(
                 f"{name}-{zone}",
                 access_mode="READ_ONLY_MANY" if is_filled else "READ_WRITE_SINGLE",
+                disk_encryption_key=_encryption(args),
                 image=args.get("image"),
                 labels=labels,
                 name=disk_name,
@@ -133,6 +139,10 @@ class ModelDisk(pulumi.ComponentResource):
             )
             for zone in zones
         ]
+
+
+def _encryption(args: ModelDiskArgs) -> "compute.DiskDiskEncryptionKeyArgsDict | None":
+    return {"kms_key_self_link": args["kms_key"]} if "kms_key" in args else None
 
 
 def _modes(is_filled: bool) -> list[str]:

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from policies.framework.finding import Finding, broken
 from policies.framework.reading import at, entries
 from policies.framework.rule import Invariant
-from policies.objects.compute_classes import rungs
+from policies.objects.accelerators import GPU
+from policies.objects.compute_classes import ClassRung, rungs
+from policies.objects.index import Obj
 from policies.objects.world import World
 
 
 def _check(world: World) -> Iterator[Finding]:
     for each in world.of("ComputeClass"):
+        for rung in rungs(each):
+            yield from _packed(each, rung)
         if each.at("spec", "priorityDefaults", "location", "locationPolicy") is not None:
             continue
         silent = [
@@ -29,6 +33,29 @@ def _check(world: World) -> Iterator[Finding]:
                 f"not said in {', '.join(silent)}: the default ANY may pack one zone",
                 "write BALANCED to spread, or ANY where one zone is meant",
             )
+
+
+def _packed(each: Obj, rung: ClassRung) -> Iterator[Finding]:
+    """Yield where machines that several zones have may all stand in one.
+
+    ANY is right for what is scarce: a zone that has it is better than none.
+    """
+    policy = at(rung.body, "location", "locationPolicy")
+    alone = len(entries(rung.body, "location", "zones")) == 1
+    reserved = at(rung.body, "reservations", "affinity") not in (None, "None")
+    if (
+        policy == "ANY"
+        and rung.way == "on-demand"
+        and rung.resource == GPU
+        and not (alone or reserved)
+    ):
+        yield broken(
+            each,
+            f"{rung.path}.location.locationPolicy",
+            policy,
+            "may pack all nodes of an on-demand rung into one zone, and one outage takes them",
+            "write BALANCED, or name the one zone that is meant",
+        )
 
 
 RULE = Invariant(

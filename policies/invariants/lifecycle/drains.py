@@ -9,7 +9,7 @@ from policies.framework.rule import Invariant
 from policies.objects.compute_classes import rungs_of
 from policies.objects.engines import Engine, engines, leads
 from policies.objects.world import World
-from workloads.engine.metadata import SPOT_POD_SECONDS
+from workloads.engine.node import SPOT_POD_SECONDS
 
 _DEFAULT_GRACE = 30
 _ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")

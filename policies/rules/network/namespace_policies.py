@@ -20,23 +20,42 @@ def _closes(policy: Resource) -> bool:
     )
 
 
+def _isolates(policy: Resource, server: Resource) -> bool:
+    """Return whether a policy selects the pods of a server, and so denies what it does not list.
+
+    That is enough where a namespace is shared with others, whose pods are none of ours
+    (kubernetes.io/docs/concepts/services-networking/network-policies).
+    """
+    wanted = section(policy.props, "spec", "podSelector", "matchLabels")
+    lets_all_in = any(not rule for rule in entries(policy.props, "spec", "ingress"))
+    return (
+        bool(wanted)
+        and not lets_all_in
+        and "Ingress" in entries(policy.props, "spec", "policyTypes")
+        and at(policy.props, "metadata", "namespace") == at(server.props, "metadata", "namespace")
+        and all(
+            all(pod.labels.get(key) == value for key, value in wanted.items())
+            for pod in pods(server)
+        )
+    )
+
+
 def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
-    closed = {
-        str(at(each.props, "metadata", "namespace"))
-        for each in resources
-        if _is_policy(each) and _closes(each)
-    }
+    policies = [each for each in resources if _is_policy(each)]
+    closed = {str(at(each.props, "metadata", "namespace")) for each in policies if _closes(each)}
     for server in resources:
         if not _is_server(server):
             continue
         namespace = str(at(server.props, "metadata", "namespace"))
         uses_chips = any(chips(each) for pod in pods(server) for _, each in pod.containers())
-        if uses_chips and namespace not in closed:
+        if not uses_chips or namespace in closed:
+            continue
+        if not any(_isolates(each, server) for each in policies):
             yield broken(
                 server,
                 "metadata.namespace",
                 f"{namespace!r} without one",
-                "must have a NetworkPolicy that denies by default",
+                "must have a NetworkPolicy that denies by default, or one that selects these pods",
             )
 
 

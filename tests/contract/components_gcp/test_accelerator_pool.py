@@ -152,7 +152,7 @@ def test_a_shared_reservation_is_named_with_its_project(recorder):
         "provisioning": "calendar",
         "reservation": "load-test",
         "reservation_project": "acme-shared",
-        "reservation_zones": ["us-east5-c"],
+        "reservation_zones": ["us-east5-b"],
     }
     affinity = config_of(recorder, {**ARGS, "rung": rung})["reservationAffinity"]
     assert affinity["values"] == ["projects/acme-shared/reservations/load-test"]
@@ -201,8 +201,14 @@ def test_a_pool_joins_a_compute_class_by_label_and_taint(recorder):
 
 def test_a_pool_starts_with_container_images_on_its_disk(recorder):
     image = "projects/acme/global/images/vllm"
-    config = config_of(recorder, {**ARGS, "image_cache": image})
+    l4 = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
+    config = config_of(recorder, {**ARGS, "location": "us-east1", "rung": l4, "image_cache": image})
     assert config["secondaryBootDisks"] == [{"diskImage": image, "mode": "CONTAINER_IMAGE_CACHE"}]
+
+
+def test_a_tpu_pool_starts_without_the_disk_of_images(recorder):
+    image = "projects/acme/global/images/vllm"
+    assert "secondaryBootDisks" not in config_of(recorder, {**ARGS, "image_cache": image})
 
 
 def test_a_zonal_cluster_has_its_pool_in_its_zone(recorder):

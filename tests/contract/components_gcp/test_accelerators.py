@@ -42,6 +42,18 @@ def test_every_zone_is_in_the_region_it_is_listed_under(name):
         assert all(accelerators.region_of(zone) == region for zone in listed)
 
 
+def test_what_is_not_for_everybody_is_not_among_the_zones_of_everybody():
+    v6e = accelerator("tpu-v6e")
+    everybody = {zone for zones in v6e.zones.values() for zone in zones}
+    assert everybody.isdisjoint(v6e.restricted_zones)
+    assert set(v6e.flex_start_zones or ()) <= everybody
+    assert accelerators.zones_of("tpu-v6e", "us-west1") == ()
+    assert accelerators.zones_of("tpu-v6e", "us-west1", "spot") == ("us-west1-c",)
+    assert accelerators.zones_of("tpu-v6e", "us-east5", "flex-start") == ("us-east5-a",)
+    assert accelerators.zones_of("nvidia-h100-mega-80gb", "us-east5", "spot") is None
+    assert accelerators.all_zones("tpu-v5e", "flex-start") == ("us-west4-a",)
+
+
 def test_chip_memory_is_what_google_publishes():
     memory = {name: accelerator(name).memory_gib for name in accelerators.accelerator_names()}
     assert memory["tpu-v6e"] == 32
@@ -97,6 +109,6 @@ def test_kinds_are_not_mixed_up():
 
 
 def test_the_catalogue_says_when_it_was_compiled_and_what_it_labels():
-    assert accelerators.catalogue_date() == "2026-11-21"
+    assert accelerators.catalogue_date() == "2026-11-22"
     assert accelerators.catalogue_labels()["compute_class"] == "cloud.google.com/compute-class"
     assert accelerators.catalogue_taints()["gpu"] == {"key": "nvidia.com/gpu", "value": "present"}

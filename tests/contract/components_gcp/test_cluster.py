@@ -128,10 +128,22 @@ def test_metrics_are_collected_once_with_the_phase_of_pods_among_them(recorder):
 
 def test_compute_classes_create_pools_so_auto_provisioning_stays_off(recorder):
     run(recorder)
-    assert recorder.one(CLUSTER).inputs["clusterAutoscaling"] == {
-        "autoscalingProfile": "OPTIMIZE_UTILIZATION",
-        "enabled": False,
+    scaling = recorder.one(CLUSTER).inputs["clusterAutoscaling"]
+    assert scaling["autoscalingProfile"] == "OPTIMIZE_UTILIZATION"
+    assert scaling["enabled"] is False
+    assert "resourceLimits" not in scaling
+
+
+def test_pools_of_classes_have_defaults_although_auto_provisioning_is_off(recorder):
+    run(recorder)
+    defaults = recorder.one(CLUSTER).inputs["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert defaults["upgradeSettings"] == {
+        "maxSurge": 0,
+        "maxUnavailable": 1,
+        "strategy": "SURGE",
     }
+    assert defaults["diskType"] == "pd-balanced"
+    assert defaults["shieldedInstanceConfig"]["enableSecureBoot"] is True
 
 
 def test_auto_provisioning_has_limits_and_safe_nodes(recorder):
@@ -144,11 +156,7 @@ def test_auto_provisioning_has_limits_and_safe_nodes(recorder):
     ]
     defaults = scaling["autoProvisioningDefaults"]
     assert defaults["shieldedInstanceConfig"]["enableSecureBoot"] is True
-    assert defaults["upgradeSettings"] == {
-        "maxSurge": 0,
-        "maxUnavailable": 1,
-        "strategy": "SURGE",
-    }
+    assert defaults["diskType"] == "pd-balanced"
 
 
 def test_nodes_may_pull_images_and_report_and_nothing_else(recorder):
@@ -179,6 +187,38 @@ def test_the_system_pool_is_shielded_and_scales_over_its_zones(recorder):
     assert config["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
     assert pool.inputs["networkConfig"] == {"enablePrivateNodes": True}
     assert pool.ignored == ("initialNodeCount", "nodeConfig.resourceLabels")
+
+
+def test_system_pools_of_other_families_are_empty_until_they_are_needed(recorder):
+    run(recorder, system_pool={"fallback": ["n2-standard-4", "n4-standard-4"], "min_nodes": 2})
+    pools = {pool.name: pool.inputs for pool in recorder.all(POOL)}
+    assert {pool["name"] for pool in pools.values()} == {
+        "system",
+        "system-n2-standard-4",
+        "system-n4-standard-4",
+    }
+    other = pools["east-system-n4-standard-4"]
+    assert other["initialNodeCount"] == 0
+    assert other["autoscaling"]["totalMinNodeCount"] == 0
+    assert other["autoscaling"]["totalMaxNodeCount"] == 6
+    assert other["nodeConfig"]["diskType"] == "hyperdisk-balanced"
+    assert pools["east-system"]["autoscaling"]["totalMinNodeCount"] == 2
+
+
+def test_a_cluster_can_ask_for_a_version_and_leave_its_nodes_alone(recorder):
+    run(recorder, min_version="1.36", hold_upgrades=True)
+    inputs = recorder.one(CLUSTER).inputs
+    assert inputs["minMasterVersion"] == "1.36"
+    assert inputs["maintenancePolicy"]["maintenanceExclusions"] == [
+        {
+            "exclusionName": "scarce-nodes",
+            "exclusionOptions": {
+                "endTimeBehavior": "UNTIL_END_OF_SUPPORT",
+                "scope": "NO_MINOR_OR_NODE_UPGRADES",
+            },
+            "startTime": "2026-11-22T00:00:00Z",
+        }
+    ]
 
 
 def test_what_gke_reports_of_its_pools_changes_nothing(recorder):
@@ -264,6 +304,16 @@ def test_upgrades_keep_to_their_window(recorder):
 
 REFUSED = {
     "a mode that does not exist": ({"mode": "serverless"}, "mode", "must be one of standard"),
+    "a version that is none": (
+        {"min_version": "newest"},
+        "minVersion",
+        "must be such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
+    ),
+    "a fallback to the same machines": (
+        {"system_pool": {"fallback": ["e2-standard-4"]}},
+        "systemPool.fallback",
+        "different machine types beside e2-standard-4, got ['e2-standard-4']",
+    ),
     "a channel that does not exist": (
         {"release_channel": "daily"},
         "releaseChannel",

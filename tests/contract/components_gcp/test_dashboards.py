@@ -24,6 +24,7 @@ GKE_METRICS = {
     "kube_horizontalpodautoscaler_spec_min_replicas",
     "kube_horizontalpodautoscaler_status_desired_replicas",
     "kube_pod_status_phase",
+    "kube_pod_status_unschedulable",
     # cloud.google.com/monitoring/api/metrics_kubernetes
     "kubernetes_io:container_accelerator_duty_cycle",
     "kubernetes_io:container_restart_count",

@@ -40,11 +40,11 @@ RANGES = {
     "proxy_cidr": "10.9.0.0/23",
     "services_cidr": "10.8.0.0/20",
 }
-RESERVED = {"reservation": "r", "reservation_zones": ["us-central1-a"]}
+RESERVED = {"reservation": "r", "reservation_zones": ["us-central1-b"]}
 RUNGS: dict[str, dict[str, Any]] = {
     "on-demand": {**V6E, "provisioning": "on-demand"},
     "spot": {**V6E, "provisioning": "spot"},
-    "flex-start": {**V6E, "provisioning": "flex-start"},
+    "flex-start": {"accelerator": "nvidia-l4", "count": 1, "provisioning": "flex-start"},
     "reservation": {**V6E, "provisioning": "reservation", **RESERVED},
     "calendar": {**V6E, "provisioning": "calendar", **RESERVED},
     "two hosts": {

@@ -1,4 +1,5 @@
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from gke_inference.catalogue.accelerators import (
     accelerator_names,
     machine,
 )
-from gke_inference.catalogue.prices import price, rung_price
+from gke_inference.catalogue.platform_prices import machine_price, unit_price
+from gke_inference.catalogue.prices import committed_price, price, rung_price
 from gke_inference.catalogue.rungs import check_rung
 
 DATA = Path(gke_inference.__file__).parent / "catalogue" / "data"
@@ -29,12 +31,12 @@ def test_every_price_has_a_source_a_date_and_a_confidence():
     assert len(rows) > 200
     for row in rows:
         assert row["accelerator"] in accelerator_names()
-        assert row["provisioning"] in PROVISIONING
+        assert row["provisioning"] in (*PROVISIONING, "committed-1y", "committed-3y")
         assert row["part"] in ("accelerator", "host", "machine")
         assert row["per"] in ("chip", "machine")
         assert row["confidence"] in ("secondary", "derived", "unverified")
         assert row["source"]
-        assert row["date"].startswith("2026")
+        assert re.fullmatch(r"202[56](-\d\d-\d\d)?", row["date"])
         assert 0 < float(row["usd_per_hour"]) < 200
         if row["machine_type"]:
             assert machine(row["accelerator"], row["machine_type"]).chips > 0
@@ -51,7 +53,7 @@ def test_a_tpu_slice_costs_its_chips():
     assert found is not None
     assert found.usd_per_hour == pytest.approx(2.7 * 16)
     assert found.confidence == "secondary"
-    assert not found.is_lower_bound
+    assert not found.lacks_host
 
 
 def test_a_reservation_costs_what_on_demand_costs():
@@ -92,13 +94,77 @@ def test_twice_the_machine_costs_twice_and_says_it_is_derived():
     assert found.confidence == "derived"
 
 
-def test_a_machine_whose_host_price_is_unknown_has_no_price_but_a_lower_bound():
-    l4 = rung("nvidia-l4", 1, "spot")
-    assert rung_price(l4, "us-central1") is None
-    bound = rung_price(l4, "us-central1", allow_lower_bound=True)
-    assert bound is not None
-    assert bound.is_lower_bound
-    assert bound.usd_per_hour == pytest.approx(0.2231)
+def test_a_machine_whose_host_price_is_unknown_has_no_price_but_that_of_its_accelerators():
+    h100 = rung("nvidia-h100-80gb", 2, "flex-start")
+    assert rung_price(h100, "us-central1") is None
+    part = rung_price(h100, "us-central1", allow_partial=True)
+    assert part is not None
+    assert part.lacks_host
+    assert part.usd_per_hour == pytest.approx(2 * 4.20076)
+
+
+def test_a_machine_without_a_price_of_its_own_costs_its_share_of_one_of_the_same_make():
+    found = rung_price(rung("nvidia-l4", 1, "spot"), "europe-west4")
+    assert found is not None
+    assert found.usd_per_hour == pytest.approx(2.523712 / 4, abs=1e-5)
+    assert (found.confidence, found.date) == ("derived", "2026-08-20")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "shape", "region", "one_year", "three_years"),
+    [
+        ("nvidia-l4", 1, "us-central1", 1840.36578168 / 730 / 4, 1314.5469014 / 730 / 4),
+        ("nvidia-h100-80gb", 8, "us-central1", 44810.08066464 / 730, 28370.99821392 / 730),
+        ("tpu7x", "2x2x2", "us-central1", 8.4 * 8, 5.4 * 8),
+    ],
+)
+def test_a_commitment_has_the_price_of_all_hosts(accelerator, shape, region, one_year, three_years):
+    found = [committed_price(rung(accelerator, shape), region, years) for years in (1, 3)]
+    assert [one and one.usd_per_hour for one in found] == [
+        pytest.approx(one_year, rel=1e-4),
+        pytest.approx(three_years, rel=1e-4),
+    ]
+
+
+def test_a_commitment_that_nobody_publishes_has_no_price():
+    assert committed_price(rung("tpu-v6e", "2x2"), "us-central1", 1) is None
+    assert committed_price(rung("nvidia-l4", 1), "mars-north1", 3) is None
+
+
+def test_every_price_beside_accelerators_has_a_unit_a_source_a_date_and_a_confidence():
+    with (DATA / "platform_prices.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    keys = [(row["item"], row["region"]) for row in rows]
+    assert len(set(keys)) == len(keys)
+    for row in rows:
+        assert row["per"] in ("hour", "GiB", "GiB-month", "MiB/s-month", "million")
+        assert row["confidence"] in ("documented", "secondary", "derived", "unverified")
+        assert row["source"]
+        assert re.fullmatch(r"2026(-\d\d-\d\d)?", row["date"])
+        assert row["note"] or row["date"] != "2026"
+        assert 0 < float(row["usd"]) < 1
+
+
+def test_a_price_for_all_regions_counts_where_a_region_has_none_of_its_own():
+    fee = unit_price("cluster-fee", "mars-north1")
+    assert fee is not None
+    assert (fee.usd, fee.per) == (0.1, "hour")
+    assert unit_price("gcs-standard", "mars-north1") is None
+
+
+def test_a_machine_costs_by_its_vcpus_within_its_shape_and_nothing_is_guessed_beyond():
+    listed, half = (machine_price(name, "us-east4") for name in ("e2-standard-8", "e2-standard-4"))
+    assert listed is not None
+    assert half is not None
+    assert listed.usd == pytest.approx(0.30188328)
+    assert half.usd == pytest.approx(0.15094164)
+    assert half.confidence == "derived"
+    committed = machine_price("e2-standard-16", "us-east4", 3)
+    assert committed is not None
+    assert committed.usd == pytest.approx(2 * 99.16864288 / 730)
+    assert machine_price("e2-highmem-8", "us-east4") is None
+    assert machine_price("e2-micro", "us-east4") is None
+    assert machine_price("e2-standard-8", "mars-north1") is None
 
 
 def test_an_unknown_price_is_none_and_never_a_guess():

@@ -88,6 +88,25 @@ def test_a_zone_newer_than_the_catalogue_can_be_trusted():
     assert check_rung(new, region="us-east5").zones == ("us-east5-z",)
 
 
+def test_a_single_tenant_zone_takes_the_reservation_of_its_tenant():
+    reserved = {**V6E, **RESERVED, "reservation_zones": ["us-east5-c"]}
+    assert check_rung(reserved, region="us-east5").reservation_zones == ("us-east5-c",)
+
+
+def test_a_zone_may_be_single_tenant_but_for_spot():
+    spot = {**V6E, "provisioning": "spot"}
+    assert check_rung({**spot, "zones": ["us-west1-c"]}, region="us-west1").zones == ("us-west1-c",)
+    with pytest.raises(InputError, match="us-west1-c is single-tenant: only reservation and spot"):
+        check_rung(V6E, region="us-west1")
+
+
+@pytest.mark.parametrize("provisioning", ["flex-start", "spot"])
+def test_eight_and_fewer_h100_are_there_as_they_are_sold(provisioning):
+    few = {"accelerator": "nvidia-h100-80gb", "count": 4, "provisioning": provisioning}
+    assert check_rung(few).machine_type == "a3-highgpu-4g"
+    assert check_rung({**few, "count": 8, "provisioning": "on-demand"}).chips == 8
+
+
 def test_any_zone_passes_where_the_catalogue_knows_only_the_region():
     mega = {"accelerator": "nvidia-h100-mega-80gb", "provisioning": "spot"}
     assert check_rung({**mega, "zones": ["us-east5-a"]}).zones == ("us-east5-a",)
@@ -174,9 +193,28 @@ REFUSED = {
     "a zone without the chip": (
         {**V6E, "zones": ["us-east5-d"]},
         "zones",
-        "(us-east5-a, us-east5-b, us-east5-c), got 'us-east5-d'",
+        "tpu-v6e by on-demand (us-east5-a, us-east5-b), got 'us-east5-d'",
     ),
-    "a region without the chip": (L4, "accelerator", "offered in us-east5, got nvidia-l4"),
+    "a region without the chip": (
+        L4,
+        "accelerator",
+        "offered in us-east5, got nvidia-l4, which is in",
+    ),
+    "a zone of one tenant": (
+        {**V6E, "zones": ["us-east5-c"]},
+        "zones",
+        "got 'us-east5-c'; us-east5-c is single-tenant: only reservation there",
+    ),
+    "flex-start where there is none": (
+        {**V6E, **FLEX, "zones": ["us-east5-b"]},
+        "zones",
+        "must be zones with tpu-v6e by flex-start (us-east5-a), got 'us-east5-b'",
+    ),
+    "an on-demand machine that is not sold": (
+        {"accelerator": "nvidia-h100-80gb", "count": 2, "provisioning": "on-demand"},
+        "provisioning",
+        "must be flex-start or spot for a3-highgpu-2g, got 'on-demand'",
+    ),
     "no zones in a list": ({**V6E, "zones": []}, "zones", "different names, or left out, got []"),
     "a zone twice": (
         {**V6E, "zones": ["us-east5-a", "us-east5-a"]},

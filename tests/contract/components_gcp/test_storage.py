@@ -243,6 +243,15 @@ def test_a_model_disk_is_read_by_many_nodes_of_its_zone(recorder):
     ]
 
 
+def test_nothing_waits_for_the_claim_of_a_disk(recorder):
+    recorder.run(lambda: made(ModelDisk, DISK_ARGS).claim_name)
+    assert recorder.one(CLAIM).inputs["metadata"] == {
+        "annotations": {"pulumi.com/skipAwait": "true"},
+        "name": "llama",
+        "namespace": "serving",
+    }
+
+
 def test_one_claim_covers_the_disks_of_several_zones(recorder):
     disk(recorder, zones=["us-east5-b", "us-east5-a"])
     disks = recorder.all(DISK)
@@ -346,3 +355,12 @@ def test_a_broken_rule_of_an_image_is_refused(recorder, change, path, words):
     args = {"image_name": "vllm", "project": "acme", **change}
     refused(path, words, lambda: recorder.run(lambda: made(NodeImageCache, args)))
     assert recorder.all(IMAGE) == []
+
+
+def test_a_file_cache_never_outgrows_its_volume():
+    options = mount_options(cache_gib=20)
+    assert "file-cache:max-size-mb:19456" in options
+    assert not any(
+        option.endswith("max-size-mb:-1") and "file-cache" in option for option in options
+    )
+    assert "file-cache:max-size-mb:-1" in mount_options(), "a claim does not say how large it is"

@@ -18,6 +18,7 @@ CUSTOM = {
     "route": "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute",
     "extension": "kubernetes:networking.gke.io/v1:GCPRoutingExtension",
     "timeout": "kubernetes:networking.gke.io/v1:GCPBackendPolicy",
+    "tls": "kubernetes:networking.gke.io/v1:GCPGatewayPolicy",
     "health": "kubernetes:networking.gke.io/v1:HealthCheckPolicy",
     "scrape": "kubernetes:monitoring.googleapis.com/v1:PodMonitoring",
 }

@@ -58,6 +58,7 @@ def test_rungs_become_priorities_in_their_order(recorder):
                 "affinity": "Specific",
                 "specific": [{"name": "v6e-prod", "zones": ["us-east5-b"]}],
             },
+            "storage": {"bootDiskType": "hyperdisk-balanced"},
         },
         {
             "machineType": "ct6e-standard-4t",
@@ -65,6 +66,7 @@ def test_rungs_become_priorities_in_their_order(recorder):
             "tpu": {"count": 4, "topology": "2x2", "type": "tpu-v6e-slice"},
             "spot": False,
             "location": {"locationPolicy": "BALANCED"},
+            "storage": {"bootDiskType": "hyperdisk-balanced"},
         },
     ]
 
@@ -115,16 +117,23 @@ def test_pools_made_by_hand_may_mix_tpu_and_gpu_and_nothing_is_created(recorder)
     assert "nodePoolConfig" not in spec
 
 
-def test_an_image_cache_becomes_a_secondary_boot_disk_of_every_rung(recorder):
+def test_an_image_cache_becomes_a_secondary_boot_disk_of_every_gpu_rung(recorder):
     arguments = args(L4, L4_SPOT)
     arguments["image_cache"] = pulumi.Output.from_input("projects/acme/global/images/engines")
     disks = [rule["storage"] for rule in spec_of(recorder, arguments)["priorities"]]
     expected = {
+        "bootDiskType": "pd-balanced",
         "secondaryBootDisks": [
             {"diskImageName": "engines", "mode": "CONTAINER_IMAGE_CACHE", "project": "acme"}
-        ]
+        ],
     }
     assert disks == [expected, expected]
+
+
+def test_a_tpu_node_has_no_secondary_boot_disk_and_boots_from_hyperdisk(recorder):
+    arguments = {**args(V6E_ON_DEMAND), "image_cache": "projects/acme/global/images/engines"}
+    storage = spec_of(recorder, arguments)["priorities"][0]["storage"]
+    assert storage == {"bootDiskType": "hyperdisk-balanced"}
 
 
 def test_a_bare_image_name_is_of_the_clusters_project():

@@ -15,6 +15,8 @@ from tests.contract.components_k8s.gateway_args import (
     build,
     named,
 )
+from twin.cluster.agent.launching.static_server import read_site
+from twin.providers.gcp.checks.validate import validate_inputs
 
 
 def test_every_custom_object_is_what_its_crd_declares(recorder):
@@ -24,7 +26,7 @@ def test_every_custom_object_is_what_its_crd_declares(recorder):
         if seen.type in CUSTOM.values():
             crds.check(seen.inputs)
             checked += 1
-    assert checked == 16
+    assert checked == 17
 
 
 def test_the_gateway_waits_until_it_is_programmed_on_its_own_address(recorder):
@@ -43,7 +45,12 @@ def test_the_gateway_waits_until_it_is_programmed_on_its_own_address(recorder):
     }
     assert gateway["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Programmed"}
     address = recorder.one("gcp:compute/address:Address").inputs
-    assert address == {"addressType": "EXTERNAL", "name": "acme-gateway", "region": "us-east5"}
+    assert address == {
+        "addressType": "EXTERNAL",
+        "name": "acme-gateway",
+        "networkTier": "STANDARD",
+        "region": "us-east5",
+    }
 
 
 def test_an_internal_gateway_has_its_address_in_the_subnetwork(recorder):
@@ -139,8 +146,52 @@ def test_a_second_picker_elects_a_leader_and_nothing_waits_for_both(recorder):
     assert "--ha-enable-leader-election" in container["args"]
     assert container["readinessProbe"]["grpc"] == {"port": 9003, "service": "readiness"}
     assert picker["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    service = named(recorder, "kubernetes:core/v1:Service", "llama-8b-picker")
+    assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
     role = named(recorder, "kubernetes:rbac.authorization.k8s.io/v1:Role", "llama-8b-picker")
     assert ["leases"] in [rule["resources"] for rule in role["rules"]]
+
+
+def test_pickers_that_stand_by_are_on_another_node_and_no_budget_keeps_the_leader_there(recorder):
+    build(recorder, {**args(), "picker_replicas": 2})
+    spec = named(recorder, DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
+    assert is_spread(spec)
+    assert "llama-8b-picker" not in budgets(recorder)
+
+
+@pytest.mark.parametrize("role", ["body-router", "catalogue"])
+def test_what_every_request_needs_survives_the_drain_of_a_node(recorder, role):
+    build(recorder, {**args(), "router_replicas": 3})
+    (name,) = (name for name in budgets(recorder) if name.endswith(role))
+    made = named(recorder, DEPLOYMENT, name)["spec"]
+    assert made["replicas"] == 3
+    assert budgets(recorder)[name] == {
+        "maxUnavailable": 1,
+        "selector": {"matchLabels": made["selector"]["matchLabels"]},
+    }
+    pod = made["template"]["spec"]
+    assert is_spread(pod)
+    (container,) = pod["containers"]
+    waits = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert waits >= 20, "load balancers let go late"
+    assert pod["terminationGracePeriodSeconds"] > waits
+
+
+def budgets(recorder):
+    found = recorder.all("kubernetes:policy/v1:PodDisruptionBudget")
+    return {seen.inputs["metadata"]["name"]: seen.inputs["spec"] for seen in found}
+
+
+def is_spread(spec):
+    """Whether replicas stand on different nodes where there are several, and in zones in turn."""
+    rules = {one["topologyKey"]: one for one in spec["topologySpreadConstraints"]}
+    nodes, zones = rules["kubernetes.io/hostname"], rules["topology.kubernetes.io/zone"]
+    assert nodes["nodeTaintsPolicy"] == "Honor", "nodes of accelerators are no place for it"
+    return (nodes["whenUnsatisfiable"], nodes["maxSkew"], zones["maxSkew"]) == (
+        "DoNotSchedule",
+        1,
+        1,
+    )
 
 
 def test_a_request_is_routed_by_model_and_by_adapter_under_v1_only(recorder):
@@ -194,7 +245,26 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
         "support": "llama-3.1-8b",
     }
     route = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"][0]
-    assert route["matches"] == [{"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}}]
+    assert route["matches"] == [
+        {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
+        {"path": {"type": "PathPrefix", "value": "/v1/responses"}},
+    ]
+
+
+def test_the_responses_api_is_refused_as_openai_would(recorder):
+    build(recorder, args())
+    site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
+    for path in ("/v1/responses", "/v1/responses/resp_1/cancel"):
+        refusal = site.find(path)
+        assert refusal is not None
+        assert refusal.status == 404
+        assert json.loads(refusal.text)["error"] == {
+            "code": "unknown_url",
+            "message": "The Responses API is not served here: use /v1/chat/completions.",
+            "param": None,
+            "type": "invalid_request_error",
+        }
+    assert site.content_type == "application/json"
 
 
 def test_a_changed_catalogue_restarts_its_pods(recorder):
@@ -238,6 +308,61 @@ def test_every_backend_has_a_health_check_and_a_timeout(recorder):
     assert timeout["timeoutSec"] == 600
 
 
+GUARD = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
+TLS = "gcp:compute/regionSslPolicy:RegionSslPolicy"
+
+
+def test_every_backend_of_an_external_gateway_limits_the_requests_of_an_address(recorder):
+    build(recorder, {**args(LLAMA, EMBED), "requests_per_minute": 90})
+    guard = recorder.one(GUARD).inputs
+    limit, rest = guard["rules"]
+    assert limit["rateLimitOptions"] == {
+        "conformAction": "allow",
+        "enforceOnKey": "IP",
+        "exceedAction": "deny(429)",
+        "rateLimitThreshold": {"count": 90, "intervalSec": 60},
+    }
+    assert (limit["action"], limit["match"]["config"]["srcIpRanges"]) == ("throttle", ["*"])
+    assert (rest["action"], rest["priority"]) == ("allow", 2_147_483_647)
+    policies = [seen.inputs["spec"]["default"] for seen in recorder.all(CUSTOM["timeout"])]
+    assert len(policies) == 3, "two models and the catalogue"
+    assert {policy["securityPolicy"] for policy in policies} == {guard["name"]}
+    assert validate_inputs(GUARD, guard) == []
+
+
+def test_an_internal_gateway_has_no_cloud_armor_policy(recorder):
+    internal = {**args(), "exposure": "internal", "subnetwork": "nodes"}
+    build(recorder, internal)
+    assert recorder.all(GUARD) == []
+    (policy, *_) = recorder.all(CUSTOM["timeout"])
+    assert "securityPolicy" not in policy.inputs["spec"]["default"]
+
+
+def test_a_gateway_with_a_certificate_speaks_nothing_older_than_tls_1_2(recorder):
+    build(recorder, {**args(), "certificate": "web", "hostname": "ai.example.com"})
+    policy = recorder.one(TLS).inputs
+    assert (policy["minTlsVersion"], policy["profile"]) == ("TLS_1_2", "MODERN")
+    spec = recorder.one(CUSTOM["tls"]).inputs["spec"]
+    assert spec["default"] == {"sslPolicy": policy["name"]}
+    assert spec["targetRef"]["kind"] == "Gateway"
+    assert validate_inputs(TLS, policy) == []
+
+
+def test_a_gateway_without_a_certificate_has_no_tls_policy(recorder):
+    build(recorder, args())
+    assert recorder.all(TLS) == recorder.all(CUSTOM["tls"]) == []
+
+
+@pytest.mark.parametrize(
+    ("percent", "logging"),
+    [(10, {"enabled": True, "sampleRate": 100_000}), (0, {"enabled": False})],
+)
+def test_a_share_of_requests_is_logged(recorder, percent, logging):
+    build(recorder, {**args(), "log_percent": percent})
+    for seen in recorder.all(CUSTOM["timeout"]):
+        assert seen.inputs["spec"]["default"]["logging"] == logging
+
+
 def test_embeddings_go_to_a_service_because_the_picker_cannot_read_them(recorder):
     build(recorder, args(EMBED))
     assert recorder.all(CUSTOM["pool"]) == []
@@ -247,6 +372,7 @@ def test_embeddings_go_to_a_service_because_the_picker_cannot_read_them(recorder
         {"group": "", "kind": "Service", "name": "bge", "port": 8000, "weight": 1}
     ]
     service = named(recorder, "kubernetes:core/v1:Service", "bge")
+    assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
     assert service["spec"]["selector"] == EMBED["selector"]
 
 

@@ -74,3 +74,13 @@ def test_the_autoscaler_is_who_may_read_external_metrics():
     assert adapter_objects()["scaler"]["subjects"] == [
         {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
     ]
+
+
+def test_autoscaling_goes_on_while_a_node_of_the_adapter_is_drained():
+    made = adapter_objects()
+    server, budget = made["server"]["spec"], made["budget"]["spec"]
+    assert server["replicas"] == 2
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == server["selector"]
+    spread = server["template"]["spec"]["topologySpreadConstraints"]
+    assert spread[0]["topologyKey"] == "kubernetes.io/hostname"

@@ -58,8 +58,8 @@ def test_replicas_without_a_node_are_recorded_for_the_other_deployment(recorder)
     recorded = [rule for rule in rules_of(recorder, args()) if "record" in rule]
     assert recorded == [
         {
-            "expr": 'sum(kube_pod_status_phase{phase="Pending",namespace="serving",'
-            'pod=~"llama-8b-tpu-.*"})',
+            "expr": 'sum(kube_pod_status_unschedulable{namespace="serving",'
+            'pod=~"llama-8b-tpu-.*"}) or vector(0)',
             "labels": {"model": "llama-8b"},
             "record": "gke_inference:unplaced_replicas",
         }

@@ -2,8 +2,11 @@
 
 from typing import Any, cast
 
+import pulumi
+import pytest
+
 from gke_inference.namespace.network_policies import AllowedIngressArgs, network_policies
-from gke_inference.namespace.serving_namespace import ServingNamespace
+from gke_inference.namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
 
 POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
 PROXIES = "10.9.0.0/23"
@@ -105,6 +108,35 @@ def test_a_namespace_closes_with_its_policies_only(recorder):
     assert made == dict.fromkeys(specs(), "serving")
 
 
+def test_pods_of_a_namespace_may_get_nodes_and_nothing_else_of_them(recorder):
+    recorder.run(lambda: ServingNamespace("n", {"namespace": "serving"}).namespace)
+    role = recorder.one("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole").inputs
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
+    binding = recorder.one("kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding").inputs
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "serving-node-reader"
+    (subject,) = binding["subjects"]
+    assert (subject["kind"], subject["name"]) == ("Group", "system:serviceaccounts:serving")
+
+
 def test_a_namespace_without_ingress_has_no_policy(recorder):
     recorder.run(lambda: ServingNamespace("n", {"namespace": "serving"}).namespace)
     assert [seen for seen in recorder.registrations if seen.type == POLICY] == []
+
+
+def test_a_namespace_that_exists_is_not_made_and_not_closed_to_others(recorder):
+    ingress: AllowedIngressArgs = {"proxies_cidr": PROXIES}
+    args: ServingNamespaceArgs = {"existing": True, "ingress": ingress, "namespace": "serving"}
+    recorder.run(lambda: ServingNamespace("serving", args).namespace)
+    assert recorder.all("kubernetes:core/v1:Namespace") == []
+    selected = {seen.inputs["metadata"]["name"] for seen in recorder.all(POLICY)}
+    assert selected == {"engines", "pickers", "body-router", "catalogue"}
+
+
+def test_a_pod_security_level_of_a_namespace_that_exists_is_refused(recorder):
+    args: ServingNamespaceArgs = {
+        "existing": True,
+        "namespace": "serving",
+        "pod_security": "baseline",
+    }
+    with pytest.raises(pulumi.InputPropertyError, match=r"podSecurity.*must be left out where"):
+        recorder.run(lambda: ServingNamespace("serving", args).namespace)

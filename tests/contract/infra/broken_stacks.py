@@ -58,7 +58,7 @@ def edited(base: str, edits: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _read(file: Path) -> BrokenStack:
-    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    document = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return BrokenStack(
         name=file.stem,
         base=document["base"],

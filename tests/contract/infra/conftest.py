@@ -1,52 +1,26 @@
-"""A stand-in for the engine that also answers what only the cloud knows."""
+"""Fixtures of the stacks: a stand-in for the engine and the cloud, and what stacks become there."""
 
 import asyncio
-from typing import Any
+import os
 
 import pytest
-from pulumi.runtime import mocks
 
-from tests.contract.conftest import Recorder, _TidyMonitor
-
-COMPUTED: dict[str, dict[str, Any]] = {
-    "gcp:compute/address:Address": {"address": "203.0.113.10"},
-    "gcp:container/cluster:Cluster": {
-        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": "gke-1.example.goog"}}
-    },
-    "gcp:serviceaccount/account:Account": {"email": "nodes@acme.iam.gserviceaccount.com"},
-}
-
-
-ANSWERS: dict[str, dict[str, Any]] = {
-    "gcp:kms/getKMSCryptoKeyVersion:getKMSCryptoKeyVersion": {
-        "name": "projects/acme/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1",
-        "publicKeys": [{"algorithm": "EC_SIGN_P256_SHA256", "pem": "a public key"}],
-    }
-}
-
-
-class CloudRecorder(Recorder):
-    """Records registrations, and answers with the outputs that the program reads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers = ANSWERS
-
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        name, outputs = super().new_resource(args)
-        return name, {**outputs, **COMPUTED.get(args.typ, {})}
+from tests.contract.infra.cloud import CloudRecorder, Deployed, Deployments
+from tests.contract.recorder import install
 
 
 @pytest.fixture
 def cloud(engine_loop: asyncio.AbstractEventLoop) -> CloudRecorder:
     """A fresh engine stand-in with a cloud behind it."""
-    asyncio.set_event_loop(engine_loop)
-    stand_in = CloudRecorder()
-    mocks.set_mocks(
-        stand_in,
-        project="gke-inference",
-        stack="test",
-        preview=False,
-        monitor=_TidyMonitor(stand_in),
-    )
-    return stand_in
+    return install(CloudRecorder(), engine_loop)
+
+
+@pytest.fixture(scope="session")
+def deployed(
+    engine_loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
+) -> Deployed:
+    """Returns what a stack registers; a stack is deployed once, and its records are for reading."""
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent  # the workers' common one
+    return Deployments(folder, engine_loop).of

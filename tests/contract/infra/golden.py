@@ -3,15 +3,15 @@
 `python -m tests.contract.infra.golden` writes them again.
 """
 
-import asyncio
 import collections
 from pathlib import Path
 
 import yaml
-from pulumi.runtime import mocks
 
 from infra.program import deploy
 from infra.reading.load import read
+from tests.contract.infra.cloud import CloudRecorder
+from tests.contract.recorder import event_loop, install
 
 FOLDER = Path(__file__).parents[2] / "golden" / "resources"
 ADVICE = "if this is meant: .venv/bin/python -m tests.contract.infra.golden"
@@ -37,19 +37,9 @@ def text(types: list[str]) -> str:
 
 def main() -> None:
     """Write the file of every stack."""
-    from tests.contract.conftest import _TidyMonitor  # noqa: PLC0415 - needs pytest
-    from tests.contract.infra.conftest import CloudRecorder  # noqa: PLC0415 - needs pytest
-
-    asyncio.set_event_loop(asyncio.new_event_loop())
+    loop = event_loop()
     for stack in STACKS:
-        recorder = CloudRecorder()
-        mocks.set_mocks(
-            recorder,
-            project="gke-inference",
-            stack="test",
-            preview=False,
-            monitor=_TidyMonitor(recorder),
-        )
+        recorder = install(CloudRecorder(), loop)
         recorder.run(lambda stack=stack: deploy(read(stack)))
         file(stack).write_text(text([seen.type for seen in recorder.registrations]))
 

@@ -1,7 +1,16 @@
-"""Parts of a resolved stack, by the names that tests know them by."""
+"""The stacks of stacks/, read once, and parts of a resolved stack by the names tests know."""
+
+import functools
 
 from infra.plan import RegionPlan, ServedModel, resolve
+from infra.reading.load import read
 from infra.stack import Platform
+
+
+@functools.cache
+def stack(name: str) -> Platform:
+    """Return a stack of stacks/."""
+    return read(name)
 
 
 def region_of(platform: Platform, region: str) -> RegionPlan:

@@ -13,12 +13,13 @@ from infra.exports import described, exports, placements
 from infra.plan import resolve
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names, object_name
+from infra.program import deploy
 from infra.reading.load import parse, read
 from infra.region import BuiltRegion
 from infra.stack import Exposure, Gateway, Platform
 from infra.stack.problems import join, suggest
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import CloudRecorder
 from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.1-8b"
@@ -54,18 +55,21 @@ def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
     assert granted == {
         "us-central1": {"weights", "caches"},
         "europe-west4": {"caches"},
-        "asia-southeast1": {"caches"},
+        "asia-northeast1": {"caches"},
     }
 
 
-def test_a_model_without_a_tpu_may_write_nothing() -> None:
+def test_a_model_writes_compiled_programs_and_nothing_else() -> None:
     prod = read("prod")
     served = served_in(prod, "llama-3.3-70b", "us-central1")
     args: Any = assemble_models.identity_args(prod, served, BUCKETS)
-    assert args["bucket_roles"] == {"models": {"access": "read", "bucket": "m"}}
+    assert args["bucket_roles"] == {
+        "models": {"access": "read", "bucket": "m"},
+        "caches": {"access": "write", "bucket": "c"},
+    }
 
 
-def test_a_region_without_a_tpu_has_no_bucket_for_compiled_programs() -> None:
+def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None:
     local = platform(
         "local",
         (
@@ -75,7 +79,10 @@ def test_a_region_without_a_tpu_has_no_bucket_for_compiled_programs() -> None:
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
     )
-    assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {"models"}
+    assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {
+        "caches",
+        "models",
+    }
 
 
 def test_versions_and_real_folders_exclude_each_other() -> None:
@@ -83,7 +90,7 @@ def test_versions_and_real_folders_exclude_each_other() -> None:
         found = read(stack)
         return assemble.bucket_args(found, region_of(found, region))["models"]
 
-    staging, prod = models("staging", "us-west1"), models("prod", "us-central1")
+    staging, prod = models("staging", "us-central1"), models("prod", "us-central1")
     assert (staging["versioning"], staging["folders"]) == (True, False)
     assert (prod["versioning"], prod["folders"]) == (False, True)
 
@@ -226,7 +233,7 @@ def test_a_model_is_described_by_what_a_caller_must_know() -> None:
     facts = described(dev, dev.models["qwen3-embedding-0.6b"])
     assert facts["task"] == "embed"
     assert facts["form"] == "single"
-    assert facts["regions"] == ["us-east4"]
+    assert facts["regions"] == ["us-central1"]
 
 
 def test_names_begin_with_prefix_and_environment() -> None:
@@ -252,3 +259,89 @@ def test_a_word_that_is_nearly_right_gets_the_right_one(
     word: str, known: list[str], hint: str
 ) -> None:
     assert suggest(word, known) == hint
+
+
+DATA_KEY = "projects/acme-keys/locations/us-central1/keyRings/r/cryptoKeys/data"
+
+
+def test_everything_a_region_keeps_is_encrypted_with_its_key(cloud: CloudRecorder) -> None:
+    keyed = platform(
+        "local",
+        (["regions", "us-central1", "data_key"], DATA_KEY),
+        (["images"], {"repository": "engines"}),
+        (
+            ["models", MODEL, "disk"],
+            {
+                "size_gib": 40,
+                "snapshot": "llama",
+                "throughput_mib_per_second": 1200,
+                "zones": ["us-central1-b"],
+            },
+        ),
+    )
+    cloud.run(lambda: deploy(keyed))
+    buckets = cloud.all("gcp:storage/bucket:Bucket")
+    assert {seen.inputs["encryption"]["defaultKmsKeyName"] for seen in buckets} == {DATA_KEY}
+    repository = cloud.one("gcp:artifactregistry/repository:Repository").inputs
+    assert repository["kmsKeyName"] == DATA_KEY
+    disk = cloud.one("gcp:compute/disk:Disk").inputs
+    assert disk["diskEncryptionKey"] == {"kmsKeySelfLink": DATA_KEY}
+    system = cloud.one("gcp:container/nodePool:NodePool").inputs
+    assert system["nodeConfig"]["bootDiskKmsKey"] == DATA_KEY
+    classes = cloud.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    rules = [rule for seen in classes for rule in seen.inputs["spec"]["priorities"]]
+    assert {rule["storage"]["bootDiskKMSKey"] for rule in rules} == {DATA_KEY}
+
+
+def test_nodes_boot_from_the_disks_that_the_stack_names(cloud: CloudRecorder) -> None:
+    named = platform(
+        "dev",
+        (["capacity", "small", "rungs", 0, "boot_disk_type"], "pd-ssd"),
+        (["capacity", "either-chip", "rungs", 0, "boot_disk_type"], "hyperdisk-balanced"),
+        (["regions", "us-central1", "system_pool", "boot_disk_type"], "pd-ssd"),
+    )
+    cloud.run(lambda: deploy(named))
+    pools = {
+        seen.inputs["name"]: seen.inputs["nodeConfig"].get("diskType")
+        for seen in cloud.all("gcp:container/nodePool:NodePool")
+    }
+    assert pools == {
+        "either-chip-0": "hyperdisk-balanced",
+        "either-chip-1": None,
+        "system": "pd-ssd",
+    }
+    classes = {
+        seen.inputs["metadata"]["name"]: seen.inputs["spec"]["priorities"]
+        for seen in cloud.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    }
+    first, second = classes["small"]
+    assert first["storage"] == {"bootDiskType": "pd-ssd"}
+    assert second["storage"] == {"bootDiskType": "pd-balanced"}
+    cluster = cloud.one("gcp:container/cluster:Cluster").inputs
+    defaults = cluster["clusterAutoscaling"]["autoProvisioningDefaults"]
+    assert defaults["diskType"] == "pd-balanced", "G2 boots from no pd-standard"
+
+
+def test_pools_are_upgraded_as_the_stack_says(cloud: CloudRecorder) -> None:
+    pools = {"max_nodes": 2, "max_surge": 1, "max_unavailable": 0}
+    cloud.run(lambda: deploy(platform("dev", (["capacity", "either-chip", "node_pools"], pools))))
+    for seen in cloud.all("gcp:container/nodePool:NodePool"):
+        wanted = (1, 0)
+        settings = seen.inputs["upgradeSettings"]
+        assert (settings["maxSurge"], settings["maxUnavailable"]) == wanted
+
+
+def test_the_network_has_the_packets_that_the_stack_asks_for(cloud: CloudRecorder) -> None:
+    cloud.run(lambda: deploy(platform("local", (["mtu"], 8896))))
+    assert cloud.one("gcp:compute/network:Network").inputs["mtu"] == 8896
+
+
+def test_a_protected_stack_has_spare_pickers_and_routers(cloud: CloudRecorder) -> None:
+    cloud.run(lambda: deploy(read("prod")))
+    replicas = {
+        seen.inputs["metadata"]["labels"]["app.kubernetes.io/component"]: seen.inputs["spec"][
+            "replicas"
+        ]
+        for seen in cloud.all("kubernetes:apps/v1:Deployment")
+    }
+    assert (replicas["endpoint-picker"], replicas["body-router"]) == (2, 3)

@@ -6,9 +6,15 @@ import pytest
 
 from infra import project as platform_project
 from infra.bootstrap.program import BUCKET, prepare
-from infra.bootstrap.roles import DEPLOY_ROLES, IMAGE_ROLES, PREVIEW_ROLES, SERVICES
+from infra.bootstrap.roles import (
+    DEPLOY_ROLES,
+    HOSTNAME_ROLES,
+    IMAGE_ROLES,
+    PREVIEW_ROLES,
+    SERVICES,
+)
 from infra.bootstrap.settings import Ci, Project, StackSettings
-from tests.contract.conftest import Recorder
+from tests.contract.recorder import Recorder
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))
 PROJECT = Project("acme-inference-prod", 141421356237, (PROD,))
@@ -134,6 +140,13 @@ def test_a_deployment_has_the_roles_of_images_where_the_stack_has_images(
     project = replace(PROJECT, stacks=(replace(PROD, has_images=has_images),))
     seen = run(engine_stand_in, project)
     wanted = set(DEPLOY_ROLES) | (set(IMAGE_ROLES) if has_images else set())
+    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
+
+
+def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine_stand_in):
+    project = replace(PROJECT, stacks=(replace(PROD, has_records=True),))
+    seen = run(engine_stand_in, project)
+    wanted = {*DEPLOY_ROLES, *HOSTNAME_ROLES}
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
 
 

@@ -6,27 +6,28 @@ from typing import Any
 import pytest
 
 from infra.arguments.observability import budget_args
-from infra.cost.costing import served
+from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.program import deploy
 from infra.project import services_of
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from infra.stack.problems import StackError
-from planner.choice.cost import HOURS_PER_MONTH, bill
+from planner.choice.cost import HOURS_PER_MONTH
 from scripts.plan.cost import of_budget
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 
 TYPE = "gcp:billing/budget:Budget"
 BUDGET = {"billing_account": "01A2B3-4C5D6E-7F8A9B", "monthly_usd": 900_000}
 MAIL = {"kind": "email", "address": "team@example.com"}
 
 
-def platform(receivers: dict[str, Any] | None = None, **budget: Any) -> Platform:
+def platform(
+    receivers: dict[str, Any] | None = None, base: str = "prod", **budget: Any
+) -> Platform:
     edits = [{"at": ["budget"], "value": {**BUDGET, **budget}}]
-    edits.append({"at": ["monitoring", "notify"], "value": receivers or {}})
-    return parse(json.dumps(edited("prod", edits)))
+    edits.append({"at": ["monitoring", "notify"], "value": receivers or {"team": MAIL}})
+    return parse(json.dumps(edited(base, edits)))
 
 
 def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
@@ -36,13 +37,19 @@ def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
     assert "billingbudgets.googleapis.com" in services_of(read("prod"))
 
 
-def test_production_counts_what_carries_its_label(cloud: CloudRecorder) -> None:
-    cloud.run(lambda: deploy(read("prod")))
-    made = cloud.one(TYPE).inputs
+def test_production_counts_its_whole_project(deployed: Deployed) -> None:
+    made = deployed(read("prod")).one(TYPE).inputs
+    assert "labels" not in made["budgetFilter"], "load balancers and logs carry none"
+    assert made["budgetFilter"]["projects"] == ["projects/141421356237"]
+
+
+def test_a_budget_of_the_stack_counts_what_carries_its_label(deployed: Deployed) -> None:
+    records = deployed(platform(covers="stack"))
+    made = records.one(TYPE).inputs
     assert made["budgetFilter"]["labels"] == {"env": "prod"}
     assert made["budgetFilter"]["projects"] == ["projects/141421356237"]
-    assert made["amount"]["specifiedAmount"]["units"] == "800000"
-    labelled = cloud.all("gcp:container/cluster:Cluster")
+    assert made["amount"]["specifiedAmount"]["units"] == "900000"
+    labelled = records.all("gcp:container/cluster:Cluster")
     assert {seen.inputs["resourceLabels"]["env"] for seen in labelled} == {"prod"}
 
 
@@ -52,12 +59,14 @@ def test_a_budget_of_the_project_has_no_label() -> None:
     assert "label" not in args
 
 
-def test_receivers_of_alerts_are_told_by_their_names(cloud: CloudRecorder) -> None:
-    told = platform({"first": MAIL, "bills": MAIL}, notify=["bills"], topic="projects/p/topics/t")
-    cloud.run(lambda: deploy(told))
-    rule = cloud.one(TYPE).inputs["allUpdatesRule"]
+def test_receivers_of_alerts_are_told_by_their_names(deployed: Deployed) -> None:
+    told = platform(
+        {"first": MAIL, "bills": MAIL}, "local", notify=["bills"], topic="projects/p/topics/t"
+    )
+    records = deployed(told)
+    rule = records.one(TYPE).inputs["allUpdatesRule"]
     channels = [
-        seen.name for seen in cloud.all("gcp:monitoring/notificationChannel:NotificationChannel")
+        seen.name for seen in records.all("gcp:monitoring/notificationChannel:NotificationChannel")
     ]
     assert sorted(channels) == ["alerts-bills", "alerts-first"]  # registered side by side
     assert len(rule["monitoringNotificationChannels"]) == 1
@@ -84,12 +93,12 @@ def test_a_budget_of_the_least_that_a_refusal_says_is_taken_and_a_dollar_less_is
             platform(monthly_usd=least - 1, discount_percent=discount)
 
 
-def test_cost_says_how_much_of_the_budget_the_models_take() -> None:
+def test_cost_says_how_much_of_the_budget_the_stack_takes() -> None:
     stack = platform(monthly_usd=2_000_000, discount_percent=50)
-    found = bill(served(resolve(stack)))
+    found = stack_cost(resolve(stack))
     assert stack.budget is not None
     share = found.total("minimum").value * HOURS_PER_MONTH / 2 / 2_000_000
     said = of_budget(stack.budget, found)
-    assert said.startswith(f"budget: $2,000,000 a month; the models use ≥ {share:.0%} at minimum, ")
-    assert " expected, ≥ " in said
+    assert said.startswith(f"budget: $2,000,000 a month; the stack uses {share:.0%} at minimum, ")
+    assert " expected, " in said
     assert said.endswith("50 % off list prices")

@@ -9,17 +9,19 @@ import pytest
 from infra.arguments import models as assemble_models
 from infra.arguments.observability import observed_models
 from infra.plan import CanaryVersion, resolve
-from infra.program import deploy
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.resolved import served_in
+from tests.contract.recorder import Records
 
 MODEL, SECOND = "llama-3.1-8b", "llama-3.1-8b-v2"
 ROUTE = "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 GONE = "NoReadyReplica"
+
+Built = Callable[..., Records]
 
 
 def platform(**canary: Any) -> Platform:
@@ -30,17 +32,12 @@ def platform(**canary: Any) -> Platform:
 
 
 @pytest.fixture
-def built(cloud: CloudRecorder) -> Callable[..., CloudRecorder]:
+def built(deployed: Deployed) -> Built:
     """Return a function that deploys the local stack with a canary."""
-
-    def deployed(**canary: Any) -> CloudRecorder:
-        cloud.run(lambda: deploy(platform(**canary)))
-        return cloud
-
-    return deployed
+    return lambda **canary: deployed(platform(**canary))
 
 
-def by_name(recorder: CloudRecorder, kind: str) -> dict[str, Any]:
+def by_name(recorder: Records, kind: str) -> dict[str, Any]:
     return {seen.inputs["metadata"]["name"]: seen.inputs for seen in recorder.all(kind)}
 
 
@@ -71,7 +68,7 @@ def test_a_stack_without_a_canary_stays_as_it_is() -> None:
 
 
 def test_a_canary_brings_a_pool_a_picker_and_servers_and_changes_none_of_the_first(
-    built: Callable[..., CloudRecorder],
+    built: Built,
 ) -> None:
     recorder = built(percent=10)
     pools = by_name(recorder, "kubernetes:inference.networking.k8s.io/v1:InferencePool")
@@ -93,7 +90,7 @@ def test_a_canary_brings_a_pool_a_picker_and_servers_and_changes_none_of_the_fir
 
 @pytest.mark.parametrize(("percent", "weights"), [(0, [100, 0]), (10, [90, 10]), (100, [0, 100])])
 def test_promotion_and_rollback_change_two_weights_and_nothing_else(
-    built: Callable[..., CloudRecorder], percent: int, weights: list[int]
+    built: Built, percent: int, weights: list[int]
 ) -> None:
     route = by_name(built(percent=percent), ROUTE)["llama-3-1-8b"]
     (rule,) = route["spec"]["rules"]
@@ -106,9 +103,9 @@ def test_promotion_and_rollback_change_two_weights_and_nothing_else(
 
 
 def test_a_header_pins_either_version_for_the_model_and_its_adapters(
-    built: Callable[..., CloudRecorder],
+    built: Built,
 ) -> None:
-    rules = by_name(built(), ROUTE)["llama-3-1-8b-v2-pinned"]["spec"]["rules"]
+    rules = by_name(built(percent=10), ROUTE)["llama-3-1-8b-v2-pinned"]["spec"]["rules"]
     found = {
         tuple(header["value"] for header in match["headers"]): rule["backendRefs"][0]["name"]
         for rule in rules
@@ -121,14 +118,14 @@ def test_a_header_pins_either_version_for_the_model_and_its_adapters(
     }
 
 
-def test_the_catalogue_lists_the_name_once(built: Callable[..., CloudRecorder]) -> None:
+def test_the_catalogue_lists_the_name_once(built: Built) -> None:
     maps = by_name(built(percent=10), "kubernetes:core/v1:ConfigMap")
     (catalogue,) = [m for name, m in maps.items() if name.endswith("catalogue")]
     listed = [entry["id"] for entry in json.loads(catalogue["data"]["models.json"])["data"]]
     assert listed == [MODEL, "sql", "support"]
 
 
-def test_a_canary_is_watched_like_any_model(built: Callable[..., CloudRecorder]) -> None:
+def test_a_canary_is_watched_like_any_model(built: Built) -> None:
     recorder = built(percent=10)
     deployments = by_name(recorder, DEPLOYMENT)
     watched = {model["job"]: model["deployments"] for model in observed_models(resolve(platform()))}

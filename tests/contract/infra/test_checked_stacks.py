@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from infra.program import deploy
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from policies.checker.checker import Report, check_objects
 from policies.checker.rules import invariants
 from policies.framework.finding import Verdict
 from policies.objects.documents import Document, Source
-from tests.contract.conftest import Registration
 from tests.contract.infra import test_disaggregation
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import Deployed
+from tests.contract.recorder import Records, Registration
 from twin.providers.kubernetes.manifests.objects import to_object
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -34,6 +33,7 @@ def example(folder: str) -> Platform:
 
 
 STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
+    "existing-network": (lambda: example("existing-network"), "InferencePool"),
     "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
     "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
     "roles": (test_disaggregation.platform, "InferencePool"),
@@ -55,25 +55,23 @@ def rendered(registrations: list[Registration]) -> list[Source]:
     return [Source(name, tuple(found), tuple(states)) for name, found in clusters.items()]
 
 
-def checked(cloud: CloudRecorder, platform: Platform) -> tuple[Report, list[dict[str, Any]]]:
-    cloud.run(lambda: deploy(platform))
-    found = rendered(cloud.registrations)
+def checked(records: Records) -> tuple[Report, list[dict[str, Any]]]:
+    found = rendered(records.registrations)
     bodies = [document.body for source in found for document in source.documents]
     return check_objects(found, RULES), bodies
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_a_stack_that_is_no_environment_passes_the_invariants(cloud: CloudRecorder, name: str):
+def test_a_stack_that_is_no_environment_passes_the_invariants(deployed: Deployed, name: str):
     make, kind = STACKS[name]
-    report, bodies = checked(cloud, make())
+    report, bodies = checked(deployed(make()))
     assert kind in {body["kind"] for body in bodies}
     assert report.objects == len(bodies) > 20
     assert [(one.rule, one.field, one.value, one.why) for one in report.of(Verdict.BROKEN)] == []
 
 
-def test_what_is_broken_in_such_a_stack_is_found(cloud: CloudRecorder):
-    cloud.run(lambda: deploy(example("multi-host")))
-    found = rendered(cloud.registrations)
+def test_what_is_broken_in_such_a_stack_is_found(deployed: Deployed):
+    found = rendered(deployed(example("multi-host")).registrations)
     for source in found:
         for document in source.documents:
             if document.body["kind"] == "LeaderWorkerSet":

@@ -10,17 +10,18 @@ from infra.arguments import models as assemble_models
 from infra.arguments.observability import observed_models
 from infra.plan import ServedModel, resolve
 from infra.plan.names import Names, object_name
-from infra.program import deploy
 from infra.reading.load import parse
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.3-70b"
+OTHERS = ("gemma-3-27b", "qwen3-32b", "qwen3-embedding-0.6b")
 
 
 def platform(**prefill: Any) -> Platform:
+    """Return prod with a model in two roles, and one beside it that is whole."""
     wanted = {"prefill": {"replicas": {"min": 2, "max": 6}, **prefill}, "threshold_tokens": 512}
     h200 = edited("prod", [])["capacity"]["heavy"]["rungs"][0]
     zones = h200["reservation_zones"]
@@ -35,6 +36,7 @@ def platform(**prefill: Any) -> Platform:
         {"at": ["models", MODEL, "disaggregated"], "value": wanted},
         {"at": ["models", MODEL, "disk"], "remove": True},
         {"at": ["models", MODEL, "regions"], "value": regions},
+        *({"at": ["models", name], "remove": True} for name in OTHERS),
         {"at": ["capacity", "heavy"], "value": {"rungs": [h200]}},
         {"at": ["capacity", "prompts"], "value": {"rungs": [spot]}},
     ]
@@ -94,9 +96,9 @@ def test_both_roles_are_watched_by_the_names_of_their_deployments():
     assert prices[f"{object_name(MODEL)}-prefill"] < prices[f"{object_name(MODEL)}-decode"]  # spot
 
 
-def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(cloud: CloudRecorder):
-    cloud.run(lambda: deploy(platform()))
-    (alert,) = [seen for seen in cloud.registrations if seen.name == "alerts-no-ready-replica"]
+def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(deployed: Deployed):
+    records = deployed(platform())
+    (alert,) = [seen for seen in records.registrations if seen.name == "alerts-no-ready-replica"]
     (condition,) = alert.inputs["conditions"]
     asked = condition["conditionPrometheusQueryLanguage"]["query"]
     cluster = Names(platform()).cluster(first_region(platform()))
@@ -105,7 +107,7 @@ def test_an_alert_misses_each_role_in_each_cluster_and_series_say_it(cloud: Clou
     assert asked.count("role=") == len(ROLES) * len(platform().regions_of(platform().models[MODEL]))
     said = {
         seen.inputs["metadata"]["name"]
-        for seen in cloud.registrations
+        for seen in records.registrations
         if seen.type.endswith(":PodMonitoring")
         and {"from": ROLE_LABEL, "to": "role"}
         in seen.inputs["spec"].get("targetLabels", {}).get("fromPod", [])

@@ -11,7 +11,7 @@ from infra.stack.problems import StackError
 
 PLACEMENT = Placement(
     accelerator="nvidia-h100-80gb",
-    provisioning=("on-demand", "spot"),
+    provisioning=("flex-start", "spot"),
     topology=None,
     count=2,
     hosts=None,
@@ -40,7 +40,7 @@ def test_a_new_model_is_in_the_stack_and_every_comment_is_kept(folder):
     model = platform.models["mistral-nemo-12b"]
     assert (model.replicas.min, model.replicas.max) == (2, 6)
     rungs = platform.capacity[model.capacity].rungs
-    assert [rung.provisioning.value for rung in rungs] == ["on-demand", "spot"]
+    assert [rung.provisioning.value for rung in rungs] == ["flex-start", "spot"]
     after = (folder / "Pulumi.prod.yaml").read_text()
     comments = [line.partition("#")[2] for line in before.splitlines() if "#" in line]
     assert all(comment in after for comment in comments)

@@ -7,15 +7,14 @@ import pytest
 
 from infra.arguments.ingress import ingress_args
 from infra.plan.names import NAMESPACE, object_name
-from infra.program import deploy
 from infra.reading.load import parse, read
 from infra.stack import ClusterMode, Platform
-from tests.contract.conftest import Registration
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 from tests.contract.infra.resolved import region_of
-from tests.contract.infra.test_disaggregation import MODEL, first_region
+from tests.contract.infra.test_disaggregation import MODEL, OTHERS, first_region
 from tests.contract.infra.test_disaggregation import platform as disaggregated
+from tests.contract.recorder import Registration
 
 
 def policies(registrations: list[Registration]) -> dict[str, Any]:
@@ -39,10 +38,10 @@ def serving_pods(registrations: list[Registration]) -> list[dict[str, Any]]:
     ]
 
 
-def test_every_port_a_pod_serves_on_is_open_and_no_other(cloud: CloudRecorder) -> None:
-    cloud.run(lambda: deploy(read("local")))
-    found = policies(cloud.registrations)
-    pods = serving_pods(cloud.registrations)
+def test_every_port_a_pod_serves_on_is_open_and_no_other(deployed: Deployed) -> None:
+    registrations = deployed(read("local")).registrations
+    found = policies(registrations)
+    pods = serving_pods(registrations)
     assert pods
     for template in pods:
         labels: dict[str, str] = template["metadata"]["labels"]
@@ -65,6 +64,7 @@ def test_each_region_lets_in_its_own_proxies_and_collectors() -> None:
     seen = {region: ingress_args(region_of(staging, region)) for region in staging.regions}
     for region, settings in staging.regions.items():
         is_autopilot = settings.mode is ClusterMode.AUTOPILOT
+        assert settings.ranges is not None
         assert seen[region]["proxies_cidr"] == settings.ranges.proxies
         expected = "gke-gmp-system" if is_autopilot else "gmp-system"
         assert seen[region].get("metrics_namespace") == expected
@@ -78,7 +78,7 @@ def test_only_models_whose_replicas_need_it_are_connected() -> None:
     assert "llama-3-1-8b" not in args.get("connected_models", [])
 
 
-def test_every_group_of_pods_lets_its_own_pods_in(cloud: CloudRecorder) -> None:
+def test_every_group_of_pods_lets_its_own_pods_in(deployed: Deployed) -> None:
     rung = {"accelerator": "nvidia-h200-141gb", "count": 8, "hosts": 2, "provisioning": "spot"}
     zones = edited("prod", [])["capacity"]["heavy"]["rungs"][0]["reservation_zones"]
     edits: list[dict[str, Any]] = [
@@ -88,12 +88,13 @@ def test_every_group_of_pods_lets_its_own_pods_in(cloud: CloudRecorder) -> None:
             "value": sorted({zone.rpartition("-")[0] for zone in zones}),
         },
         {"at": ["models", MODEL, "disk"], "remove": True},
+        *({"at": ["models", name], "remove": True} for name in OTHERS),
     ]
     platform: Platform = parse(json.dumps(edited("prod", edits)))
-    cloud.run(lambda: deploy(platform))
-    groups = [seen for seen in cloud.registrations if seen.type.endswith(":LeaderWorkerSet")]
+    registrations = deployed(platform).registrations
+    groups = [seen for seen in registrations if seen.type.endswith(":LeaderWorkerSet")]
     assert groups
-    found = policies(cloud.registrations)
+    found = policies(registrations)
     for group in groups:
         region = group.name.removesuffix(f"-{object_name(MODEL)}-gpu")
         selector = found[f"{region}-namespace-{object_name(MODEL)}-replicas"]["podSelector"]
@@ -103,8 +104,7 @@ def test_every_group_of_pods_lets_its_own_pods_in(cloud: CloudRecorder) -> None:
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_policies_can_be_left_to_another_hand(cloud: CloudRecorder, is_on: bool) -> None:
+def test_policies_can_be_left_to_another_hand(deployed: Deployed, is_on: bool) -> None:
     edits = [{"at": ["network_policies"], "value": is_on}]
     platform: Platform = parse(json.dumps(edited("local", edits)))
-    cloud.run(lambda: deploy(platform))
-    assert bool(policies(cloud.registrations)) is is_on
+    assert bool(policies(deployed(platform).registrations)) is is_on

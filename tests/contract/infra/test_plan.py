@@ -50,7 +50,7 @@ def test_a_region_knows_its_cluster_and_what_its_models_need() -> None:
     region = region_of(read("local"), REGION)
     assert (region.cluster_name, region.location) == ("acme-local-us-central1", REGION)
     assert [capacity.name for capacity in region.used_capacity] == ["interactive"]
-    assert (region.has_tpu, region.has_groups) == (True, False)
+    assert region.has_groups is False
 
 
 def test_every_model_is_in_each_of_its_regions_and_only_there() -> None:

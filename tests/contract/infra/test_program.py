@@ -17,31 +17,23 @@ from infra.plan import resolve
 from infra.plan.names import object_name
 from infra.program import deploy
 from infra.reading.growth import stack_with_models
-from infra.reading.load import KEY, PROJECT, parse, read
+from infra.reading.load import KEY, PROJECT, parse
 from infra.stack import Form, Platform
-from tests.contract.conftest import Registration
 from tests.contract.infra import golden
 from tests.contract.infra.broken_stacks import broken_stacks, edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import CloudRecorder, Deployed
+from tests.contract.infra.resolved import stack as stack_named
+from tests.contract.recorder import Registration
 
 REPOSITORY = Path(__file__).parents[3]
 STACKS = ("local", "dev", "staging", "prod")
-_BUILT: dict[str, list[Registration]] = {}
-
 Build = Callable[[str], list[Registration]]
 
 
 @pytest.fixture
-def build(cloud: CloudRecorder) -> Build:
-    """Runs the program of a stack, once in a session."""
-
-    def run(stack: str) -> list[Registration]:
-        if stack not in _BUILT:
-            cloud.run(lambda: deploy(read(stack)))
-            _BUILT[stack] = cloud.registrations
-        return _BUILT[stack]
-
-    return run
+def build(deployed: Deployed) -> Build:
+    """Returns what the program of a stack registers."""
+    return lambda name: deployed(stack_named(name)).registrations
 
 
 def named(registrations: list[Registration], kind: str) -> dict[str, Registration]:
@@ -70,7 +62,7 @@ def test_production_has_three_hundred_real_resources_and_more(build: Build) -> N
 def test_every_model_has_in_each_of_its_regions_what_it_needs_to_serve(
     build: Build, stack: str
 ) -> None:
-    platform = read(stack)
+    platform = stack_named(stack)
     registrations = build(stack)
     deployments = named(registrations, "Deployment")
     scalers = named(registrations, "HorizontalPodAutoscaler")
@@ -92,6 +84,28 @@ def test_every_model_has_in_each_of_its_regions_what_it_needs_to_serve(
 
 
 @pytest.mark.parametrize("stack", STACKS)
+def test_every_object_of_a_cluster_has_the_same_field_manager_in_every_run(
+    build: Build, stack: str
+) -> None:
+    annotation = "pulumi.com/patchFieldManager"
+    managers = {
+        seen.inputs["metadata"].get("annotations", {}).get(annotation)
+        for seen in build(stack)
+        if seen.type.startswith("kubernetes:")
+    }
+    assert managers == {f"gke-inference-acme-{stack}"}
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_service_of_engines_is_not_waited_for(build: Build, stack: str) -> None:
+    services = named(build(stack), "core/v1:Service").values()
+    waited = [seen for seen in services if "gke-inference/model" in seen.inputs["spec"]["selector"]]
+    marks = [seen.inputs["metadata"]["annotations"]["pulumi.com/skipAwait"] for seen in waited]
+    assert set(marks) <= {"true"}
+    assert bool(marks) is (stack in {"dev", "prod"})
+
+
+@pytest.mark.parametrize("stack", STACKS)
 def test_every_deployment_finds_its_compute_class(build: Build, stack: str) -> None:
     registrations = build(stack)
     classes = {
@@ -107,7 +121,7 @@ def test_every_deployment_finds_its_compute_class(build: Build, stack: str) -> N
 
 def test_the_paired_model_runs_on_both_kinds_of_chip_with_one_pool(build: Build) -> None:
     registrations = build("local")
-    platform = read("local")
+    platform = stack_named("local")
     assert platform.form_of(platform.models["llama-3.1-8b"]) is Form.PAIRED
     deployments = named(registrations, "Deployment")
     asked = {
@@ -129,21 +143,21 @@ def test_standby_zero_starts_without_a_gpu_replica(build: Build) -> None:
 
 def test_the_dual_container_model_has_pools_made_beforehand(build: Build) -> None:
     pools = named(build("dev"), "NodePool")
-    assert {"us-east4-either-chip-0", "us-east4-either-chip-1"} <= set(pools)
-    namespace = named(build("dev"), "Namespace")["us-east4-namespace"]
+    assert {"us-central1-either-chip-0", "us-central1-either-chip-1"} <= set(pools)
+    namespace = named(build("dev"), "Namespace")["us-central1-namespace"]
     levels: dict[str, str] = namespace.inputs["metadata"]["labels"]
     assert levels["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_a_zonal_cluster_stands_in_its_zone_and_a_regional_one_in_its_region(build: Build) -> None:
-    assert named(build("dev"), "Cluster")["us-east4"].inputs["location"] == "us-east4-a"
+    assert named(build("dev"), "Cluster")["us-central1"].inputs["location"] == "us-central1-b"
     assert named(build("local"), "Cluster")["us-central1"].inputs["location"] == "us-central1"
 
 
 def test_autopilot_has_no_node_pool_of_ours(build: Build) -> None:
     clusters = named(build("staging"), "Cluster")
-    assert clusters["us-east4"].inputs["enableAutopilot"] is True
-    assert not [key for key in named(build("staging"), "NodePool") if key.startswith("us-east4")]
+    assert clusters["us-east1"].inputs["enableAutopilot"] is True
+    assert not [key for key in named(build("staging"), "NodePool") if key.startswith("us-east1")]
 
 
 @pytest.mark.parametrize(("stack", "protected"), [("local", False), ("prod", True)])
@@ -160,7 +174,7 @@ def test_protection_keeps_clusters_and_full_buckets(
 def test_the_largest_model_reads_a_disk_in_every_zone_it_was_given(build: Build) -> None:
     disks = named(build("prod"), "Disk")
     zones = {disk.inputs["zone"] for disk in disks.values()}
-    assert zones == {"us-central1-b", "europe-west4-a", "europe-west4-b", "asia-southeast1-b"}
+    assert zones == {"us-central1-b", "europe-west4-a", "europe-west4-b", "asia-northeast1-b"}
     deployment = named(build("prod"), "Deployment")["us-central1-llama-3-3-70b-gpu"]
     volumes = deployment.inputs["spec"]["template"]["spec"]["volumes"]
     claims = [
@@ -173,11 +187,64 @@ def test_the_largest_model_reads_a_disk_in_every_zone_it_was_given(build: Build)
 
 def test_the_nodes_of_capacity_that_asks_for_it_start_with_the_images(build: Build) -> None:
     classes = named(build("prod"), "ComputeClass")
-    spec: dict[str, Any] = classes["us-central1-interactive-tpu"].inputs["spec"]
-    assert all("secondaryBootDisks" in rung["storage"] for rung in spec["priorities"])
-    assert all(
-        "storage" not in rung for rung in classes["us-central1-heavy"].inputs["spec"]["priorities"]
-    )
+
+    def storage(name: str) -> list[dict[str, Any]]:
+        return [rung["storage"] for rung in classes[name].inputs["spec"]["priorities"]]
+
+    assert all("secondaryBootDisks" in disks for disks in storage("us-central1-interactive-gpu"))
+    for name in ("us-central1-interactive-tpu", "us-central1-heavy"):
+        assert not any("secondaryBootDisks" in disks for disks in storage(name))
+
+
+def test_clusters_ask_for_the_version_that_their_models_need(build: Build) -> None:
+    asked = {
+        f"{stack} {name}": cluster.inputs["minMasterVersion"]
+        for stack in STACKS
+        for name, cluster in named(build(stack), "Cluster").items()
+    }
+    assert asked == {
+        "local us-central1": "1.37",  # standby: 0
+        "dev us-central1": "1.36",
+        "staging us-central1": "1.37",
+        "staging us-east1": "1.36",
+        "prod us-central1": "1.36",
+        "prod europe-west4": "1.36",
+        "prod asia-northeast1": "1.36",
+    }
+
+
+def test_upgrades_take_one_region_after_another_and_leave_protected_nodes(build: Build) -> None:
+    policies = {
+        f"{stack} {name}": cluster.inputs["maintenancePolicy"]
+        for stack in ("staging", "prod")
+        for name, cluster in named(build(stack), "Cluster").items()
+    }
+    starts = {
+        name: policy["recurringMaintenanceWindow"]["windowStartTime"]["hours"]
+        for name, policy in policies.items()
+    }
+    assert starts == {
+        "staging us-central1": 2,
+        "staging us-east1": 10,
+        "prod us-central1": 9,
+        "prod europe-west4": 1,
+        "prod asia-northeast1": 17,
+    }
+    held = {name for name, policy in policies.items() if "maintenanceExclusions" in policy}
+    assert held == {name for name in policies if name.startswith("prod")}
+
+
+def test_replicas_on_autopilot_end_within_ten_minutes(deployed: Deployed) -> None:
+    edits = [{"at": ["models", "llama-3.1-8b", "timeout_seconds"], "value": 600}]
+    made = deployed(parse(json.dumps(edited("staging", edits)))).registrations
+    grace = {
+        name.partition("-llama")[0]: made.inputs["spec"]["template"]["spec"][
+            "terminationGracePeriodSeconds"
+        ]
+        for name, made in named(made, "Deployment").items()
+        if made.inputs["metadata"]["name"] == "llama-3-1-8b-gpu"
+    }
+    assert grace == {"us-central1": 675, "us-east1": 570}
 
 
 def test_every_cluster_has_a_metrics_adapter_and_the_project_one_grant_for_all(
@@ -185,7 +252,7 @@ def test_every_cluster_has_a_metrics_adapter_and_the_project_one_grant_for_all(
 ) -> None:
     adapters = named(build("prod"), "MetricsAdapter")
     assert sorted(adapters) == [
-        f"{region}-metrics-adapter" for region in sorted(read("prod").regions)
+        f"{region}-metrics-adapter" for region in sorted(stack_named("prod").regions)
     ]
     grants = [
         seen
@@ -196,7 +263,7 @@ def test_every_cluster_has_a_metrics_adapter_and_the_project_one_grant_for_all(
 
 
 def test_a_stack_whose_clusters_have_an_adapter_gets_none(build: Build) -> None:
-    assert read("local").monitoring.metrics_adapter is False
+    assert stack_named("local").monitoring.metrics_adapter is False
     assert named(build("local"), "MetricsAdapter") == {}
     assert "metrics-adapter" not in named(build("local"), "IAMMember")
 
@@ -230,14 +297,15 @@ def test_alerts_know_every_deployment_and_no_other(build: Build, stack: str) -> 
         for seen in named(build(stack), "Deployment").values()
         if "ModelServer" in seen.parent
     }
-    platform = read(stack)
+    platform = stack_named(stack)
     known = {name for model in observed_models(resolve(platform)) for name in model["deployments"]}
     assert known == servers
 
 
 def test_the_cost_of_a_replica_is_that_of_its_first_rung() -> None:
-    model = next(m for m in observed_models(resolve(read("prod"))) if m["job"] == "llama-3-1-8b")
-    first = exports.placements(resolve(read("prod")).models["llama-3.1-8b"])["us-central1"]
+    plan = resolve(stack_named("prod"))
+    model = next(m for m in observed_models(plan) if m["job"] == "llama-3-1-8b")
+    first = exports.placements(plan.models["llama-3.1-8b"])["us-central1"]
     by_kind = {
         kind: next(p["usd_per_hour"] for p in first if chip in p["rung"] and "usd_per_hour" in p)
         for kind, chip in (("tpu", "tpu-v6e"), ("gpu", "nvidia-l4"))
@@ -249,9 +317,9 @@ def test_a_region_without_a_rung_uses_those_it_has(build: Build) -> None:
     classes = named(build("prod"), "ComputeClass")
     rungs = {
         region: len(classes[f"{region}-heavy"].inputs["spec"]["priorities"])
-        for region in ("us-central1", "asia-southeast1")
+        for region in ("us-central1", "asia-northeast1")
     }
-    assert rungs == {"us-central1": 3, "asia-southeast1": 2}
+    assert rungs == {"us-central1": 3, "asia-northeast1": 2}
 
 
 def test_apis_stay_on_when_the_platform_goes(build: Build) -> None:

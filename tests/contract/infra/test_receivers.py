@@ -12,7 +12,7 @@ from pulumi.runtime import set_all_config
 
 from infra.reading.load import KEY, PROJECT
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.conftest import CloudRecorder
+from tests.contract.infra.cloud import CloudRecorder
 
 PROGRAM = str(Path(__file__).parents[3] / "infra" / "__main__.py")
 RECEIVERS = {
@@ -31,7 +31,7 @@ def _no_configuration_after() -> Iterator[None]:
 def configure(**secrets: str) -> None:
     """Give the engine a stack with receivers, and secrets by the name of the receiver."""
     edits = [{"at": ["monitoring", "notify"], "value": RECEIVERS}]
-    platform = {f"{PROJECT}:{KEY}": json.dumps(edited("prod", edits))}
+    platform = {f"{PROJECT}:{KEY}": json.dumps(edited("local", edits))}
     kept = {f"{PROJECT}:notify-{name}": value for name, value in secrets.items()}
     set_all_config({**platform, **kept}, secret_keys=list(kept))
 

@@ -47,8 +47,9 @@ def give(body: dict[str, Any], flag: str, value: str | None) -> None:
 
 def changed(objects: list[dict[str, Any]], change: dict[str, Any]) -> list[dict[str, Any]]:
     """Return objects with a fixture's change: drop, set, args, add, in this order."""
-    bodies = copy.deepcopy(objects)
-    by_name = {f"{body['kind']}/{body['metadata']['name']}": body for body in bodies}
+    touched = {name for name, _, _ in change.get("set", ())} | set(change.get("args", {}))
+    named = ((f"{body['kind']}/{body['metadata']['name']}", body) for body in objects)
+    by_name = {name: copy.deepcopy(body) if name in touched else body for name, body in named}
     dropped = set(change.get("drop", ()))
     assert dropped <= set(by_name)
     for name, path, value in change.get("set", ()):

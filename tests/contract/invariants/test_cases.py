@@ -16,7 +16,10 @@ from tests.contract.invariants.conftest import changed, source
 
 FOLDER = Path(__file__).parent / "cases"
 ALL = [listed.rule for listed in invariants().values()]
-CASES = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(FOLDER.glob("*.yaml"))}
+CASES = {
+    file.stem: yaml.load(file.read_text(), yaml.CSafeLoader)
+    for file in sorted(FOLDER.glob("*.yaml"))
+}
 NEVER_BROKEN = {"images-have-digests"}
 """Invariants that only report that they cannot decide."""
 

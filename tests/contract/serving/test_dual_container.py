@@ -35,7 +35,14 @@ def test_the_container_without_its_device_sleeps(recorder, dual):
         assert {f"--hardware={kind}", "--or-sleep"} <= set(options)
         ports.add(int(container["readinessProbe"]["httpGet"]["port"]))
         assert f"--health-port={max(ports)}" in options
+        (peer,) = (int(word[12:]) for word in options if word.startswith("--peer-port="))
+        assert peer != max(ports), "each asks the other one whether it serves"
     assert len(ports) == 2, "two launchers in one pod listen on two ports"
+
+
+def test_a_pod_starts_on_a_node_that_has_no_driver_yet(recorder, dual):
+    volumes = {volume["name"]: volume for volume in template(recorder, dual)["spec"]["volumes"]}
+    assert volumes["nvidia-driver"]["hostPath"]["type"] == "DirectoryOrCreate"
 
 
 def test_neither_accelerator_is_asked_for_and_two_pods_never_share_a_node(recorder, dual):

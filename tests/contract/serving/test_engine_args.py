@@ -8,6 +8,7 @@ import pytest
 
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
@@ -113,10 +114,12 @@ def test_the_image_server_reads_the_flags_that_are_written_for_it(args):
     assert parser().parse_args(["serve", *container["args"]]).guidance == 2.5
 
 
-def test_the_launchers_spec_and_files_do_not_change_with_flags_of_ones_own(args):
-    own = model_plan({**args, **OWN}, [check_rung(rung) for rung in args["rungs"]])
-    plain = model_plan(args, [check_rung(rung) for rung in args["rungs"]])
-    assert own.spec == plain.spec
+@pytest.mark.parametrize("rung", [V6E, H200])
+def test_the_launcher_finds_in_its_spec_what_the_pod_says(args, rung):
+    given = on(args, rung)
+    (container,) = engines(given)
+    (serving,) = model_plan(given, [check_rung(rung)]).spec.serving.values()
+    assert container["args"] == arguments(serving)
 
 
 def test_a_flag_with_several_values_gets_each_as_a_word():

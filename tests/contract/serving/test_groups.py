@@ -105,13 +105,21 @@ def test_the_budget_counts_workers_too_as_one_takes_its_group_along(on_slices):
         assert wanted.items() <= template["metadata"]["labels"].items()
 
 
+def test_a_worker_has_started_once_its_leader_waits_for_weights_or_serves(on_nodes):
+    _, worker = map(container, templates(made(on_nodes)["gpu"]))
+    asked = worker["startupProbe"]["exec"]["command"][-1]
+    assert 'leader + ":8090/startz"' in asked
+    assert "/health" in worker["readinessProbe"]["exec"]["command"][-1]
+
+
 def test_on_gpu_each_host_is_a_stage_and_the_engine_spans_hosts_itself(on_nodes):
     group = made(on_nodes)["gpu"]
     leader, worker = map(container, templates(group))
     assert group["spec"]["leaderWorkerTemplate"]["size"] == 2
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology" not in group["metadata"]["annotations"]
     assert leader["command"][:3] == ["python3", "-m", "engine"]
-    assert leader["command"][-3:] == ["--", *worker["command"]] == ["--", "vllm", "serve"]
+    assert leader["command"][-3:] == worker["command"][-3:] == ["--", "vllm", "serve"]
+    assert worker["command"][3:] == [*leader["command"][3:-3], "--worker", "--", "vllm", "serve"]
     assert leader["args"][0] == "gs://acme-models/llama"
     for flag in (
         "--tensor-parallel-size=8",

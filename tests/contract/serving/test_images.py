@@ -96,7 +96,7 @@ def test_every_package_of_a_lock_has_hashes_and_no_address(folder):
     text = locks()[folder].locked.read_text()
     packages = re.findall(r"^([a-z0-9][^ ]*==\S+) \\\n    --hash=sha256:[0-9a-f]{64}", text, re.M)
     lines = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
-    assert len(packages) == len(lines) > 50
+    assert len(packages) == len(lines) > 20
     assert "://" not in text
     assert "--index" not in text
 
@@ -116,10 +116,6 @@ def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(f
     assert found is not None
     assert found.group(1) == build.version
     assert f"{folder}=={build.version}" in locks()[folder].wanted.read_text()
-
-
-def test_both_vllm_images_hold_one_release():
-    assert engine_version("vllm_gpu") == engine_version("vllm_tpu")
 
 
 def test_the_packages_are_locked_for_the_python_of_their_base():

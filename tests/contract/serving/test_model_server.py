@@ -243,7 +243,7 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
         ({"task": "sing"}, "task.*embed, generate, image, got 'sing'"),
         ({"task": "embed"}, "adapters.*must be left out where task is embed, got 1"),
-        ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH, got 'hf://llama'"),
+        ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH@VERSION, got 'hf://llama'"),
         ({"adapters": {"sql": "sql"}}, "adapters.sql.*gs://BUCKET/PATH"),
     ],
 )
@@ -271,3 +271,21 @@ def test_a_slice_of_several_hosts_is_refused_in_one_pod_for_both(recorder, dual)
         {**dual, "rungs": [many, dual["rungs"][1]]},
         r"form.*must not be dual-container: rungs\[0\] spans several hosts",
     )
+
+
+def test_a_server_can_read_its_own_node_with_a_token_that_lasts_an_hour(recorder, args):
+    for made in deployments(recorder, args).values():
+        spec = made["spec"]["template"]["spec"]
+        (engine,) = spec["containers"][:1]
+        name = next(entry for entry in engine["env"] if entry["name"] == "NODE_NAME")
+        assert name["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+        (mount,) = (m for m in engine["volumeMounts"] if m["name"] == "node-reader")
+        assert mount == {
+            "mountPath": "/var/run/secrets/gke-inference",
+            "name": "node-reader",
+            "readOnly": True,
+        }
+        (volume,) = (each for each in spec["volumes"] if each["name"] == "node-reader")
+        token = volume["projected"]["sources"][0]["serviceAccountToken"]
+        assert token == {"expirationSeconds": 3600, "path": "token"}
+        assert spec["automountServiceAccountToken"] is False

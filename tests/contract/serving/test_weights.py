@@ -1,5 +1,6 @@
 import pytest
 
+from gke_inference.catalogue.versions import engine_version
 from gke_inference.serving.weights import bucket_path, storage
 
 WEIGHTS = bucket_path("gs://acme-models/llama", "weights")
@@ -57,6 +58,44 @@ def test_a_claim_replaces_the_bucket_for_the_weights(kind):
     assert not any(mount["mountPath"].startswith("/mnt/buckets") for mount in found.mounts)
 
 
+def test_a_version_that_is_named_is_the_folder_that_is_read():
+    named = bucket_path("gs://acme-models/llama@2026-11", "weights")
+    found = storage(
+        "tpu",
+        "llama",
+        named,
+        {},
+        cache_bucket="acme-caches",
+        claim=None,
+        weights_gib=15.0,
+        is_streamed=False,
+    )
+    assert found.source == "/mnt/buckets/acme-models/llama/2026-11"
+    assert (found.version, found.has_versions) == ("2026-11", False)
+
+
+def test_without_a_version_the_server_follows_the_pointer_of_the_model():
+    found = files("tpu")
+    assert found.source == "/mnt/buckets/acme-models/llama"
+    assert (found.version, found.has_versions) == (None, True)
+    assert files("tpu", claim="llama-weights").has_versions is False, "a disk holds one version"
+
+
+@pytest.mark.parametrize("version", ["", "Upper", "adapters", "a/b"])
+def test_a_version_that_is_none_is_refused(version):
+    with pytest.raises(ValueError, match="weights"):
+        bucket_path(f"gs://acme-models/llama@{version}", "weights")
+
+
+def test_a_gpu_server_keeps_what_it_compiles_in_one_object_and_mounts_nothing_for_it():
+    found = files("gpu")
+    assert found.cache_archive == f"gs://acme-caches/llama/{engine_version('vllm_gpu')}"
+    assert found.cache_folder == "/home/engine/compiled"
+    assert files("gpu", cache_bucket=None).cache_folder is None
+    assert files("gpu", engine="triton").cache_folder is None
+    assert files("tpu").cache_archive is None, "its folder is the bucket"
+
+
 def test_two_folders_of_one_bucket_are_one_mount():
     found = files("tpu", adapters={"sql": bucket_path("gs://acme-models/sql", "adapters")})
     read = [mount for mount in found.mounts if mount["mountPath"].startswith("/mnt/buckets")]
@@ -67,3 +106,20 @@ def test_two_folders_of_one_bucket_are_one_mount():
 def test_what_is_no_folder_of_a_bucket_is_refused(uri):
     with pytest.raises(ValueError, match="weights: must be gs://BUCKET/PATH"):
         bucket_path(uri, "weights")
+
+
+def test_the_file_caches_of_a_pod_fit_into_their_volume_together():
+    found = files("tpu", adapters={"sql": bucket_path("gs://acme-adapters/sql/", "adapters")})
+    limits = [
+        int(option.rpartition(":")[2])
+        for volume in found.volumes
+        if "csi" in volume
+        for option in volume["csi"]["volumeAttributes"]["mountOptions"].split(",")
+        if option.startswith("file-cache:max-size-mb:")
+    ]
+    (cache,) = (volume for volume in found.volumes if volume["name"] == "gke-gcsfuse-cache")
+    size = int(cache["emptyDir"]["sizeLimit"].removesuffix("Gi")) * 1024
+    assert len(limits) == 2
+    assert min(limits) > 0
+    assert sum(limits) < size
+    assert max(limits) > 15 * 1024, "all of the weights"

@@ -8,13 +8,13 @@ from twin.providers.gcp.effects import gcs
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(1800)]
 
 CI = ("--ci", "github:acme/inference")
-BARE = {"Bucket": 1, "CryptoKey": 1, "KeyRing": 1, "Service": 15}
+BARE = {"Bucket": 1, "CryptoKey": 1, "KeyRing": 1, "Service": 20}
 WITH_CI = {
     **BARE,
     "Account": 2,
     "BucketIAMMember": 1,
     "CryptoKeyIAMMember": 2,
-    "IAMMember": 14,
+    "IAMMember": 15,
     "WorkloadIdentityPool": 1,
     "WorkloadIdentityPoolProvider": 1,
 }
@@ -25,13 +25,13 @@ def test_a_run_that_the_user_declines_shows_the_changes_and_makes_none(project):
     answer = project.run(answer="n\n")
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.count("create ") == sum(BARE.values())
-    assert f"Make these 18 changes in project {NAME}?" in answer.stdout
+    assert f"Make these 23 changes in project {NAME}?" in answer.stdout
     assert answer.stdout.endswith("Nothing was changed.\n")
     assert project.counts() == {}
     assert not project.local_state()
 
 
-@pytest.mark.parametrize("changes", [5, 16])
+@pytest.mark.parametrize("changes", [5, 21])
 def test_a_run_that_was_killed_is_finished_by_the_next(project, changes):
     """Killed in the middle; killed after the last change and before the state was moved."""
     project.kill_after(changes, "--yes")
@@ -39,7 +39,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(project, changes):
     assert answer.returncode == 0, answer.stderr
     assert f"The state is now in gs://{BUCKET}." in answer.stdout
     assert project.counts() == BARE
-    assert project.resources_in_bucket() == 20
+    assert project.resources_in_bucket() == 25
     assert not project.local_state()
     if changes == 5:
         assert project.run("--undo", "--yes").returncode == 0
@@ -60,7 +60,7 @@ def test_a_repository_adds_identities_without_keys(project):
     assert project.counts() == WITH_CI
     pool = "projects/271828182845/locations/global/workloadIdentityPools/gke-inference-ci"
     assert f"workload_identity_provider: {pool}/providers/github\n" in answer.stdout
-    key = f"projects/{NAME}/locations/us-east4/keyRings/gke-inference/cryptoKeys/stack-dev"
+    key = f"projects/{NAME}/locations/us-central1/keyRings/gke-inference/cryptoKeys/stack-dev"
     assert f"pulumi stack init dev --secrets-provider gcpkms://{key}\n" in answer.stdout
     assert f"pulumi login gs://{BUCKET}\n" in answer.stdout
 
@@ -83,7 +83,7 @@ def test_a_run_whose_state_was_lost_adopts_what_the_project_has(project):
     assert answer.stdout.count("adopt    ") == 7
     assert f"adopt    {BUCKET}\n" in answer.stdout
     assert project.counts() == WITH_CI
-    assert project.resources_in_bucket() == 41
+    assert project.resources_in_bucket() == 47
 
 
 def test_an_undo_that_the_user_declines_deletes_nothing(project):
@@ -134,5 +134,5 @@ def test_a_key_cannot_be_moved(project):
     answer = project.run("--location", "us-east5", "--yes")
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        "error: --location: must be us-east4, where the key of dev is, got us-east5\n"
+        "error: --location: must be us-central1, where the key of dev is, got us-east5\n"
     )

@@ -11,10 +11,14 @@ import openai
 import pytest
 
 from scripts.operate.ask import stream_chat
+from scripts.operate.sample_weights import push_sample
 from scripts.shared.engine import Engine
+from scripts.terminal.console import CommandError
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.gcp.effects import gcs
+from workloads.transfer.versions import Home
 
 pytestmark = pytest.mark.needs_tools
 
@@ -57,7 +61,7 @@ def first_answer(endpoint: str) -> str:
     while True:
         try:
             return stream_chat(endpoint, MODEL, "Hello").text
-        except (openai.OpenAIError, OSError):
+        except (CommandError, openai.OpenAIError, OSError):
             if time.monotonic() > until:
                 raise
             time.sleep(1)
@@ -70,8 +74,12 @@ def test_the_import_example_ends_with_a_model_that_answers(engine, tmp_path):
         pulumi(engine, project, "up", "--yes", "--skip-preview")
         outputs = json.loads(pulumi(engine, project, "stack", "output", "--json"))
         assert outputs["cluster"] == "demo-us-central1"
+        push_sample(engine.paths, Home("acme-demo-1-weights", MODEL))
         assert first_answer(outputs["endpoint"]).strip()
     finally:
+        bucket = "acme-demo-1-weights"  # one that holds weights is not deleted
+        for each in list(gcs.objects(engine.paths, bucket)):
+            gcs.delete_object(engine.paths, bucket, str(each["name"]))
         pulumi(engine, project, "destroy", "--yes", "--skip-preview")
 
 

@@ -1,12 +1,11 @@
 """Fixtures of the fault tests."""
 
-import json
+from collections.abc import Callable
 
 import pytest
 
 from simulator.traffic import Report
 from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU, Platform, counts
-from twin.host.paths import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +24,20 @@ def settled_platform(platform):
     return platform
 
 
-@pytest.fixture(scope="module")
-def costs():
-    """What each fault cost, written to build/bench/faults.json at the end."""
-    rows: list[dict[str, object]] = []
-    yield rows
-    file = REPOSITORY / "build" / "bench" / "faults.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(rows, indent=1) + "\n")
+@pytest.fixture(
+    params=[pytest.param(0, id="short"), pytest.param(1, id="full", marks=pytest.mark.soak)]
+)
+def length(request) -> Callable[[float, float], float]:
+    """Picks how long a load lasts, in seconds: (short, full). The full length is a soak test."""
+    return lambda short, full: (short, full)[request.param]
 
 
 @pytest.fixture
-def say(request, costs):
-    """Writes down what a fault cost."""
+def say(record_property) -> Callable[[Report], None]:
+    """Records what a fault cost, for the page of a soak run."""
 
     def _say(report: Report) -> None:
-        errors = report.summary().errors
-        costs.append({"fault": request.node.name, **counts(report), "errors": errors})
+        for name, number in counts(report).items():
+            record_property(name, number)
 
     return _say

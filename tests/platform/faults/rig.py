@@ -5,18 +5,22 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gke_inference.serving.live_adapters import LOADER
+from infra.reading.load import read
+from scripts.operate.sample_weights import SampleWeights
+from scripts.shared.clusters import of_twin
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import stream_chat
 from scripts.shared.placements import placements, settled
 from scripts.shared.scratch_project import backend, scratch_project
-from simulator.traffic import Outcome, Report, Trace, mixed_lengths, run
+from simulator.traffic import Ask, Outcome, Report, Trace, mixed_lengths, run
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.agent import records
@@ -56,6 +60,15 @@ def counts(report: Report) -> dict[str, int]:
     }
 
 
+class _UntilStopped(tuple[Ask, ...]):
+    """The requests of a trace; none is sent once `stop` is set."""
+
+    stop: threading.Event
+
+    def __iter__(self) -> Iterator[Ask]:
+        return takewhile(lambda _: not self.stop.is_set(), super().__iter__())
+
+
 class Load:
     """Requests at a steady rate, sent from a thread of its own."""
 
@@ -75,7 +88,9 @@ class Load:
             prompts=[(1.0, 40, 400)],
             outputs=[(1.0, *output_tokens)],
         )
-        self._trace = Trace.merge("steady", stream)
+        asks = _UntilStopped(stream)
+        asks.stop = self._stop = threading.Event()
+        self._trace = Trace("steady", asks)
         self._url = url
         self._found: list[Report] = []
         self._thread = threading.Thread(target=self._run)
@@ -95,6 +110,11 @@ class Load:
     def until(self, second: float) -> None:
         """Wait until the load has run so long."""
         time.sleep(max(0.0, self._begun + second - time.monotonic()))
+
+    def end_after(self, seconds: float) -> None:
+        """Send requests for so long, or to the end of the load, and none after that."""
+        self._thread.join(timeout=seconds)
+        self._stop.set()
 
     @property
     def report(self) -> Report:
@@ -123,10 +143,17 @@ class Platform:
         """Deploy the stack where there is this stock; `close` ends what was started."""
         self.world(*stock)
         self.pulumi("stack", "init", self.stack, "--no-select")
-        self.pulumi("up", "--yes", "--skip-preview", "-s", self.stack)
+        self.up()
         outputs = self.pulumi("stack", "output", "endpoint", "-s", self.stack)
         self.url = outputs.strip()
         self.kube = Kube(self.cluster / "kubeconfig")
+
+    def up(self) -> None:
+        """Deploy what the stack says now, and push weights to the buckets that have none."""
+        weights = SampleWeights(read(self.stack, self.project / "stacks"), self.paths)
+        weights.start()
+        self.pulumi("up", "--yes", "--skip-preview", "-s", self.stack)
+        weights.finish(60)
 
     @property
     def cluster(self) -> Path:
@@ -151,19 +178,20 @@ class Platform:
 
     def ready(self) -> list[str]:
         """Names of the replicas that are ready."""
-        return [p.pod for p in placements(self.paths) if p.state == "ready"]
+        return [p.pod for p in placements(of_twin(self.paths)) if p.state == "ready"]
 
     def settle(self, replicas: int = 3) -> None:
         """Wait until so many replicas are ready, nothing is on its way, and one has answered."""
         wait_for(lambda: len(self.ready()) >= replicas, 180, self.states)
         assert settled(self.paths, 120, quiet=1.0), self.states()
-        wait_for(self._answers, 60, self.states)
+        wait_for(self.answers, 60, self.states)
 
     def states(self) -> str:
         """Say how the replicas are."""
-        return ", ".join(f"{p.pod}: {p.state} {p.rung}" for p in placements(self.paths))
+        return ", ".join(f"{p.pod}: {p.state} {p.rung}" for p in placements(of_twin(self.paths)))
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return whether a request through the gateway is answered."""
         try:
             return bool(stream_chat(self.url, self.model, "Are you there?").text)
         except Exception:  # noqa: BLE001 - every reason not to answer is a reason to wait
@@ -182,9 +210,17 @@ class Platform:
 
     def picker(self) -> str:
         """Name of the pod of the model's picker."""
+        return str(self._picker()["metadata"]["name"])
+
+    def picker_restarts(self) -> int:
+        """How often the picker was started again and is ready; -1 while it is not ready."""
+        [status] = self._picker()["status"]["containerStatuses"]
+        return int(status["restartCount"]) if status["ready"] else -1
+
+    def _picker(self) -> dict[str, Any]:
         selector = "app.kubernetes.io/component=endpoint-picker"
         pods = self.kube.list(f"/api/v1/namespaces/{NAMESPACE}/pods", label_selector=selector)
-        return next(p["metadata"]["name"] for p in pods if not _is_going(p))
+        return next(pod for pod in pods if not _is_going(pod))
 
     def close(self) -> None:
         """Take everything down."""
@@ -215,25 +251,14 @@ def behind_launcher(pid: int) -> int:
 
 
 class Slowed:
-    """A process that gets a tenth of its time: stopped and continued in turn."""
+    """A simulated engine whose steps take ten times as long, as on a sick accelerator."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            os.kill(self._pid, signal.SIGSTOP)
-            self._stop.wait(0.9)
-            os.kill(self._pid, signal.SIGCONT)
-            self._stop.wait(0.1)
 
     def __enter__(self) -> "Slowed":
-        self._thread.start()
+        os.kill(self._pid, signal.SIGUSR1)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        os.kill(self._pid, signal.SIGCONT)
+        os.kill(self._pid, signal.SIGUSR2)

@@ -45,24 +45,27 @@ def answered(record):
     return record.outcome is Outcome.ANSWERED
 
 
-def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(settled_platform, say):
+def test_a_killed_replica_costs_the_answers_it_was_giving_and_no_others(
+    settled_platform, say, length
+):
     victim = settled_platform.ready()[0]
-    with Load(settled_platform.url, 20) as load:
-        load.until(5)
+    seconds = length(12, 20)
+    with Load(settled_platform.url, seconds) as load:
+        load.until(length(2, 5))
         os.kill(settled_platform.process_of(victim), signal.SIGKILL)
     say(load.report)
     assert silent_losses(load.report) == []
     cut = [record for record in load.report.lost if record.status == 200]
     assert {record.replica for record in cut} <= {victim}
     assert counts(load.report)["answered"] >= 0.9 * len(load.report.records)
-    late = load.report.between(15, 20)
+    late = load.report.between(seconds - length(4, 5), seconds)
     assert len(late.of(Outcome.ANSWERED)) == len(late.records)
 
 
-def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platform, say):
+def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platform, say, length):
     on_spot = next(p for p in settled_platform.ready() if "-gpu-" in p)
-    with Load(settled_platform.url, 20) as load:
-        load.until(5)
+    with Load(settled_platform.url, length(8, 20)) as load:
+        load.until(length(2, 5))
         settled_platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)
         wait_for(lambda: on_spot not in settled_platform.ready(), 30, settled_platform.states)
     settled_platform.world(TPU, NO_OTHER_TPU, NO_L4)
@@ -72,18 +75,20 @@ def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platfor
 
 
 def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_hand(
-    settled_platform, say
+    settled_platform, say, length
 ):
-    with Load(settled_platform.url, 20) as load:
-        load.until(5)
+    begun = length(2, 5)
+    with Load(settled_platform.url, length(12, 20)) as load:
+        load.until(begun)
         os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
     say(load.report)
     assert silent_losses(load.report) == []
-    assert [r for r in load.report.records if not answered(r) and r.due > 5 + NOTICED_SECONDS] == []
+    noticed = begun + NOTICED_SECONDS
+    assert [r for r in load.report.records if not answered(r) and r.due > noticed] == []
 
 
 def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
-    settled_platform, say
+    settled_platform, say, length
 ):
     path = POOL.format(ns=NAMESPACE)
     [pool] = settled_platform.kube.list(path)
@@ -95,9 +100,19 @@ def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
 
     mode("FailClose")
     try:
-        with Load(settled_platform.url, 40) as load:
-            load.until(5)
+        before = settled_platform.picker_restarts()
+        with Load(settled_platform.url, length(120, 40)) as load:
+            load.until(length(2, 5))
             os.kill(settled_platform.process_of(settled_platform.picker()), signal.SIGKILL)
+            wait_for(
+                lambda: settled_platform.picker_restarts() > before, 60, settled_platform.states
+            )
+            wait_for(
+                lambda: all(settled_platform.answers() for _ in range(3)),
+                110,
+                settled_platform.states,
+            )
+            load.end_after(length(4, 40))
     finally:
         mode("FailOpen")
     say(load.report)
@@ -111,11 +126,14 @@ def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
     assert all(answered(record) for record in after)
 
 
-def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(settled_platform, say):
+def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(
+    settled_platform, say, length
+):
     path = POLICY.format(ns=NAMESPACE)
     policies = [p["metadata"]["name"] for p in settled_platform.kube.list(path)]
-    with Load(settled_platform.url, 20) as load:
-        for second in range(1, 19):
+    seconds = length(8, 20)
+    with Load(settled_platform.url, seconds) as load:
+        for second in range(1, int(seconds) - 1):
             load.until(second)
             change = {"spec": {"default": {"timeoutSec": 600 + second}}}
             for name in policies:
@@ -124,20 +142,20 @@ def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(set
     assert counts(load.report)["answered"] == len(load.report.records)
 
 
-def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, say):
-    slow = settled_platform.ready()[0]
+def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, say, length):
+    slow, *others = [name for name in settled_platform.ready() if "-tpu-" in name]
     with (
         Slowed(settled_platform.process_of(slow)),
-        Load(settled_platform.url, 25, rate=30) as load,
+        Load(settled_platform.url, length(10, 25), rate=30) as load,
     ):
         pass
     say(load.report)
     assert counts(load.report)["answered"] == len(load.report.records)
-    share = load.report.replicas().get(slow, 0) / len(load.report.records)
-    assert share < 0.9 / len(settled_platform.ready())
+    of_each = load.report.replicas()
+    assert of_each.get(slow, 0) < min(of_each[other] for other in others)
 
 
-def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say):
+def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say, length):
     settled_platform.world(NO_L4)  # a rollout takes a replica away only when no other is missing
     file = settled_platform.project / "stacks" / f"Pulumi.{STACK}.yaml"
     text = file.read_text()
@@ -151,7 +169,7 @@ def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say):
     try:
         with Load(settled_platform.url, 90) as load:
             load.until(2)
-            settled_platform.pulumi("up", "--yes", "--skip-preview", "-s", STACK)
+            settled_platform.up()
             wait_for(
                 lambda: (
                     len(set(settled_platform.ready()) - before) >= 3
@@ -160,6 +178,7 @@ def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say):
                 180,
                 settled_platform.states,
             )
+            load.end_after(length(2, 90))
         say(load.report)
     finally:
         file.write_text(text)

@@ -7,7 +7,7 @@ import signal
 import openai
 import pytest
 
-from scripts.shared.leftovers import leftovers
+from scripts.backend.twin_leftovers import leftovers
 from scripts.shared.model_client import stream_chat
 from simulator.traffic import Outcome
 from tests.platform.faults.rig import NAMESPACE, Load, Platform, counts, silent_losses, wait_for
@@ -76,24 +76,33 @@ def test_each_group_has_a_slice_that_its_compute_class_made_and_only_leaders_ans
     assert answers <= {f"{NAME}-0", f"{NAME}-1"}
 
 
-@pytest.mark.parametrize("victim", [f"{NAME}-0-2", f"{NAME}-1"], ids=["worker", "leader"])
+@pytest.mark.parametrize(
+    ("victim", "seconds"),
+    [
+        pytest.param(f"{NAME}-1", 14, id="leader"),
+        pytest.param(f"{NAME}-1", 20, id="leader for longer", marks=pytest.mark.soak),
+        # twin/tests/running/groups has the death of a worker, without a gateway in front
+        pytest.param(f"{NAME}-0-2", 20, id="worker", marks=pytest.mark.soak),
+    ],
+)
 def test_a_host_that_dies_ends_its_group_and_the_other_group_answers_until_it_is_back(
-    platform, victim
+    platform, say, victim, seconds
 ):
     platform.settle(2 * HOSTS)
     leader = re.sub(r"-tpu-(\d+).*", r"-tpu-\1", victim)
     (other,) = {f"{NAME}-0", f"{NAME}-1"} - {leader}
     before = groups(platform)
-    with Load(platform.url, 20, rate=6, model=platform.model) as load:
-        load.until(4)
+    with Load(platform.url, seconds, rate=6, model=platform.model) as load:
+        load.until(2)
         os.kill(platform.process_of(victim), signal.SIGKILL)
     report = load.report
+    say(report)
     assert silent_losses(report) == []
     assert counts(report)["answered"] >= 0.9 * len(report.records)
     failed = [one for one in report.records if one.outcome is not Outcome.ANSWERED]
     assert {one.replica for one in failed} <= {leader, ""}
     assert other in report.replicas()
-    late = report.between(15, 20)
+    late = report.between(seconds - 5, seconds)
     assert len(late.of(Outcome.ANSWERED)) == len(late.records)
     platform.settle(2 * HOSTS)
     after = groups(platform)
@@ -106,12 +115,16 @@ def answering(platform):
     return {stream_chat(platform.url, platform.model, f"Still {n}?").served_by for n in range(8)}
 
 
-def test_the_autoscaler_adds_and_takes_away_whole_groups_and_no_request_is_lost(platform):
+def test_the_autoscaler_adds_and_takes_away_whole_groups_and_no_request_is_lost(
+    platform, say, length
+):
     platform.settle(2 * HOSTS)
     with Load(platform.url, 45, rate=10, model=platform.model, output_tokens=(600, 600)) as load:
         wait_for(lambda: ready_groups(platform) == 3, 120, platform.states)
         assert len(nodes(platform)) >= 3 * HOSTS
+        load.end_after(length(0, 45))
     report = load.report
+    say(report)
     assert counts(report)["answered"] == len(report.records)
     assert set(report.replicas()) >= {f"{NAME}-{number}" for number in range(2)}
     wait_for(lambda: len(groups(platform)) == 2, 180, platform.states)
@@ -125,7 +138,7 @@ def test_a_canary_is_a_group_of_its_own(platform):
     words = "{version: v2, weights: llama-3.1-70b-v2, replicas: {min: 1, max: 1}}"
     before = groups(platform)
     file.write_text(text.replace("        slo:", f"        canary: {words}\n        slo:"))
-    platform.pulumi("up", "--yes", "--skip-preview", "-s", platform.stack)
+    platform.up()
     wait_for(lambda: ready_pods(platform) == 3 * HOSTS, 180, platform.states)
     wait_for(lambda: served_by_version(platform) == "llama-3-1-70b-v2-tpu-0", 60, platform.states)
     assert {re.sub(r"-\d+$", "", name) for name in answering(platform)} == {NAME}  # its share is 0

@@ -11,6 +11,7 @@ from scripts.shared.engine import Engine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
+from twin.world import store
 
 
 class Platform:
@@ -18,6 +19,8 @@ class Platform:
 
     def __init__(self, paths: TwinPaths):
         self.paths = paths
+        self.shown = ""
+        """What the last `up` printed."""
         self.engine = Engine(paths)
         self.environment = {
             **os.environ,
@@ -25,7 +28,7 @@ class Platform:
             "GKE_INFERENCE_TWIN_DIR": str(paths.root),
         }
 
-    def cli(self, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    def cli(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(Path(sys.executable).with_name("gke-inference")), *arguments],
             cwd=REPOSITORY,
@@ -36,7 +39,7 @@ class Platform:
             check=False,
         )
 
-    def pulumi(self, *arguments: str, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    def pulumi(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["pulumi", *arguments, "--non-interactive"],
             cwd=REPOSITORY,
@@ -46,6 +49,10 @@ class Platform:
             timeout=timeout,
             check=False,
         )
+
+    def resources(self) -> int:
+        """Return how many resources the cloud has."""
+        return len(store.list_resources(self.paths))
 
     def kill_when(self, reached, *arguments: str) -> bool:
         """Start pulumi and kill it, with all it started, once `reached()`; say whether it was."""
@@ -69,10 +76,20 @@ class Platform:
         return False
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def platform(tmp_path_factory):
+    """One twin for the files of this folder, which follow each other: up, dashboards, destroy."""
     paths = TwinPaths(tmp_path_factory.mktemp("platform") / "twin")
     daemon.ensure(paths)
     yield Platform(paths)
     daemon.shut_down(paths)
     assert processes.running(paths) == {}
+
+
+@pytest.fixture(scope="session")
+def deployed(platform):
+    """The platform after an `up`."""
+    answer = platform.cli("up", "--stack", "local")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    platform.shown = answer.stdout
+    return platform

@@ -25,12 +25,10 @@ _SECONDS = 120
 
 
 @pytest.fixture(scope="module")
-def page(platform):
+def page(deployed):
     """URL of the page of a platform that was asked for a while."""
-    answer = platform.cli("up", "--stack", "local")
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    (url,) = publish(resolve(read("local")), platform.paths).values()
-    assert url in answer.stdout
+    (url,) = publish(resolve(read("local")), deployed.paths).values()
+    assert url in deployed.shown
     return url
 
 

@@ -73,6 +73,9 @@ def refused(status: int, message: str, reason: str = "") -> Answer:
 
 def _handler(google: FakeGoogle) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # a connection for many calls
+        disable_nagle_algorithm = True
+
         def _any(self) -> None:
             url = urlsplit(self.path)
             query = {key: values[0] for key, values in parse_qs(url.query).items()}
@@ -86,7 +89,7 @@ def _handler(google: FakeGoogle) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_PATCH = do_POST = _any
+        do_DELETE = do_GET = do_PATCH = do_POST = _any
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base
             """Say nothing."""

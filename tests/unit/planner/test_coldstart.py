@@ -34,7 +34,7 @@ def test_what_the_twin_pretends_is_what_the_planner_reckons(rule: str):
 def test_half_of_the_published_times_are_within_a_quarter_and_all_but_one_in_their_range():
     found = checked()
     assert median(abs(one.error) for one in found) <= 0.25
-    inside = [one.reckoned.low <= one.published <= one.reckoned.high for one in found]
+    inside = [one.calculated.low <= one.published <= one.calculated.high for one in found]
     assert sum(inside) >= len(found) - 1
 
 

@@ -1,17 +1,15 @@
 """What models of a stack cost."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
 
-from gke_inference.catalogue.prices import Price
 from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.cost.costing import served, starts
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.reading.load import read as read_stack
-from planner.amount import UNKNOWN, total
+from planner.amount import Amount, Missing, total
 from planner.choice.cost import FIELDS, Bill, Line, Served, bill, freshness
 from twin.host.paths import REPOSITORY
 
@@ -30,8 +28,7 @@ def test_the_least_is_priced_on_the_first_rung_and_the_most_on_the_dearest():
     assert both.total("minimum") == spot.total("minimum")
     most = on_demand.total("maximum")
     assert most.value == pytest.approx(5 * 1.00041)
-    assert not most.at_least
-    assert both.total("maximum") == replace(most, at_least=True)  # the host on spot has no price
+    assert both.total("maximum") == most
 
 
 def test_what_is_expected_lies_between_and_follows_the_share():
@@ -42,39 +39,46 @@ def test_what_is_expected_lies_between_and_follows_the_share():
         bill([], 0)
 
 
-def test_a_rung_without_a_price_is_named_and_makes_the_sum_a_lower_bound():
-    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 1, 2)])
-    assert found.lines[0].minimum is None
-    assert [found.total(field) for field in FIELDS] == [UNKNOWN] * 3
-    assert found.unpriced == ["nvidia-l4 x1 on-demand in mars-north1"]
+def test_a_rung_without_a_price_is_missing_from_the_sum_once():
+    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 1, 2)] * 2)
+    lacks = (Missing("nvidia-l4 x1 on-demand", "mars-north1"),)
+    assert [found.total(field) for field in FIELDS] == [Amount(0.0, lacks)] * 3
+    assert found.missing == lacks
 
 
-def bounds(found: Bill | Line) -> set[str]:
-    """Return the figures that are known from below only."""
+def test_no_replica_of_a_rung_without_a_price_costs_nothing_and_misses_nothing():
+    found = bill([Served("chat", "mars-north1", (rung("on-demand"),), 0, 2)])
+    assert found.total("minimum") == Amount(0.0)
+
+
+def missing(found: Bill | Line) -> dict[str, list[str]]:
+    """Return what each figure misses."""
     amounts = {f: found.total(f) if isinstance(found, Bill) else getattr(found, f) for f in FIELDS}
-    return {field for field, amount in amounts.items() if amount.at_least}
+    return {field: [str(one) for one in amount.missing] for field, amount in amounts.items()}
 
 
-def test_each_figure_says_by_itself_whether_a_price_of_its_rungs_is_missing():
-    part = bill([one(rung("on-demand"), rung("spot"))])  # the host of an L4 on spot has no price
-    assert bounds(part) == bounds(part.lines[0]) == {"maximum"}
-    assert bounds(bill([one(rung("spot"), rung("on-demand"))])) == set(FIELDS)
-    assert bounds(bill([one(rung("on-demand"))])) == set()
+def test_each_figure_misses_what_its_own_rungs_lack():
+    flex = check_rung({"accelerator": "nvidia-h100-80gb", "count": 2, "provisioning": "flex-start"})
+    host = ["the host of nvidia-h100-80gb x2 flex-start in us-central1"]
+    behind = bill([one(rung("on-demand"), flex)])
+    assert missing(behind) == missing(behind.lines[0])
+    assert missing(behind) == {"minimum": [], "expected": [], "maximum": host}
+    assert missing(bill([one(flex, rung("on-demand"))])) == dict.fromkeys(FIELDS, host)
+    assert missing(bill([one(rung("on-demand"))])) == {key: [] for key in FIELDS}
 
 
-def test_a_figure_on_a_rung_behind_one_without_a_price_is_a_lower_bound_and_so_are_its_sums():
+def test_a_figure_on_a_rung_behind_one_without_a_price_misses_that_one():
     found = bill(served(resolve(read_stack("prod"))))
     (line,) = (
         line
         for line in found.lines
-        if (line.served.model, line.served.region) == ("llama-3.3-70b", "asia-southeast1")
+        if (line.served.model, line.served.region) == ("llama-3.3-70b", "asia-northeast1")
     )
     assert line.unpriced == ("nvidia-h100-80gb x8 on-demand",)
-    assert "nvidia-h100-80gb x8 on-demand in asia-southeast1" in found.lacking
-    assert bounds(line) == bounds(found) == set(FIELDS)
-    assert bounds(found.by("model")["llama-3.3-70b"]) == set(FIELDS)
-    assert bounds(found.by("region")["asia-southeast1"]) == set(FIELDS)
-    assert bounds(found.by("model")["qwen3-32b"]) == {"maximum"}
+    lacks = "nvidia-h100-80gb x8 on-demand in asia-northeast1"
+    for part in (found, found.by("model")["llama-3.3-70b"], found.by("region")["asia-northeast1"]):
+        assert all(lacks in names for names in missing(part).values())
+    assert missing(line) == {key: [lacks] for key in FIELDS}
 
 
 def test_sums_by_anything_are_the_total():
@@ -83,7 +87,7 @@ def test_sums_by_anything_are_the_total():
         for field in ("minimum", "expected", "maximum"):
             sums = total(each.total(field) for each in found.by(key).values())
             assert sums.value == pytest.approx(found.total(field).value)
-            assert sums.at_least
+            assert sums.missing == found.total(field).missing
     least, expected, most = (found.total(field).value for field in FIELDS)
     assert least < expected < most
 
@@ -92,7 +96,7 @@ def test_sums_by_anything_are_the_total():
     ("day", "said"), [("2026-11-01", "fresh"), ("2026-07-01", "stale"), ("2026", "undated")]
 )
 def test_a_price_says_how_old_it_is(day: str, said: str):
-    assert freshness(Price(1.0, "a list", day, "secondary"), date(2026, 11, 21)) == said
+    assert freshness(day, date(2026, 11, 21)) == said
 
 
 def test_a_standby_of_the_other_kind_is_counted_beside_the_paired_model():

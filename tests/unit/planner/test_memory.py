@@ -34,7 +34,7 @@ LLAMA_8B = shape(architecture("llama-3.1-8b"))
 
 def rung(accelerator: str, shape: str | int, hosts: int = 1):
     field = {"topology": shape} if isinstance(shape, str) else {"count": shape, "hosts": hosts}
-    args: Any = {"accelerator": accelerator, "provisioning": "on-demand", **field}
+    args: Any = {"accelerator": accelerator, "provisioning": "spot", **field}
     return check_rung(args)
 
 

@@ -24,7 +24,7 @@ def rung_of(form: Form) -> Rung:
         shape["hosts"] = form.hosts
     args: Any = {
         "accelerator": form.word,
-        "provisioning": "on-demand",
+        "provisioning": "spot",
         "machine_type": form.machine_type,
         **shape,
     }

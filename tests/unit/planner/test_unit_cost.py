@@ -86,9 +86,13 @@ def test_a_million_tokens_cost_what_the_planner_says_of_the_same_hardware():
 
 
 def test_the_traffic_that_is_assumed_moves_the_cost():
-    usual = only(costs_of(PROD), "qwen3-32b", region="us-central1").usd
-    shared = only(costs_of(PROD, Traffic(prefix_share=0.9)), "qwen3-32b", region="us-central1").usd
-    idle = only(costs_of(PROD, Traffic(utilisation=0.35)), "qwen3-32b", region="us-central1").usd
+    usual = only(costs_of(PROD), "qwen3-32b", region="us-central1", role="serve").usd
+    shared = only(
+        costs_of(PROD, Traffic(prefix_share=0.9)), "qwen3-32b", region="us-central1", role="serve"
+    ).usd
+    idle = only(
+        costs_of(PROD, Traffic(utilisation=0.35)), "qwen3-32b", region="us-central1", role="serve"
+    ).usd
     assert usual is not None
     assert shared is not None
     assert idle is not None
@@ -174,7 +178,9 @@ def test_no_steps_are_refused_and_not_taken_for_the_models_own():
 
 
 def test_a_longer_request_than_the_models_context_has_a_reason_and_no_number():
-    one = only(costs_of(PROD, Traffic(given=40_000)), "qwen3-32b", region="us-central1")
+    one = only(
+        costs_of(PROD, Traffic(given=40_000)), "qwen3-32b", region="us-central1", role="serve"
+    )
     assert one.usd is None
     assert one.speed.basis.startswith("input and output: must be at most the 32768 tokens")
 
@@ -220,21 +226,27 @@ def test_a_model_over_its_regions_costs_the_mean_by_what_is_made():
     assert blended([*costs, replace(costs[0], usd_per_replica_hour=None)]) is None
 
 
-def test_a_unit_on_a_rung_behind_one_without_a_price_costs_at_least_that_and_so_does_its_model():
+def test_a_unit_on_a_rung_behind_one_without_a_price_misses_that_and_so_does_its_model():
     platform = read_stack("local")
     found = bill(served(resolve(platform)))
-    exact = unit_costs(resolve(platform), found)
     (line,) = found.lines
-    assert line.expected is not None
-    bound = Bill((replace(line, expected=replace(line.expected, at_least=True)),))
-    below = unit_costs(resolve(platform), bound)
-    for costs, is_below in ((exact, False), (below, True)):
+    unpriced = replace(line.options[0], rung="a chip", price=None)
+    behind = Bill((replace(line, options=(unpriced, *line.options)),))
+    # a rung for each option, as in every line
+    behind = Bill(
+        tuple(
+            replace(one, served=replace(one.served, rungs=(one.served.rungs[0], *one.served.rungs)))
+            for one in behind.lines
+        )
+    )
+    for bill_, missing in ((found, []), (behind, ["a chip in us-central1"])):
+        costs = unit_costs(resolve(platform), bill_)
         (each,) = costs
         assert each.usd_per_replica_hour is not None
-        assert each.usd_per_replica_hour.at_least is is_below
+        assert [str(one) for one in each.usd_per_replica_hour.missing] == missing
         whole = by_model(costs)["llama-3.1-8b"].usd
         assert whole is not None
-        assert (whole.value.at_least, whole.low.at_least) == (is_below, is_below)
+        assert [str(one) for one in whole.low.missing] == missing
 
 
 @pytest.mark.parametrize(
@@ -258,4 +270,4 @@ def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):
 )
 def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
     assert f"{Amount(usd):unit}" == said
-    assert f"{Amount(usd, at_least=True):$unit}" == f"≥ ${said}"
+    assert f"{Amount(usd):$unit}" == f"${said}"

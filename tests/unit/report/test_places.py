@@ -48,8 +48,8 @@ def test_a_price_on_a_ladder_is_that_of_the_price_list(stack):
     for ladder in ladders(resolve(stack(name="prod"))):
         for step in ladder.steps:
             for offer in step.offers:
-                known = rung_price(step.rung, offer.region, allow_lower_bound=True)
-                assert offer.price == amount_of(known)
+                known = rung_price(step.rung, offer.region, allow_partial=True)
+                assert offer.price == amount_of(known, step.rung.label, offer.region)
 
 
 def test_a_rung_without_named_zones_stands_where_catalogue_and_cluster_agree(stack):
@@ -67,6 +67,20 @@ def test_a_region_says_what_runs_there_and_what_stands_by(stack):
     assert (main.role, main.minimum, main.maximum) == ("serve", 2, 12)
     assert (beside.role, beside.minimum, beside.maximum) == ("standby", 1, 1)
     assert "qwen3-32b" not in [roles[0].model for roles in last.models]
+
+
+def test_a_cluster_that_exists_is_managed_elsewhere(stack):
+    def in_a_cluster(data):
+        region = data["regions"]["us-central1"]
+        del region["system_pool"], region["existing"]["subnet"]["pods"]
+        del region["existing"]["subnet"]["services"]
+        place = f"projects/{data['project']}/locations/us-central1"
+        region["existing"]["cluster"] = f"{place}/clusters/shared"
+        region["version"] = "1.37"
+
+    (place,) = places(resolve(stack(in_a_cluster, "existing")), [])
+    assert (place.cluster, place.kind) == ("shared", "standard, exists, GKE 1.37")
+    assert place.system_nodes == place.maintenance == "managed elsewhere"
 
 
 def test_a_ladder_whose_models_have_disks_is_only_in_the_zones_of_the_disks(stack):

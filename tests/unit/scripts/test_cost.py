@@ -20,29 +20,66 @@ def printed(capsys, stack, **options):
     return capsys.readouterr().out
 
 
-def test_the_sign_stands_at_the_figures_that_lack_a_price_and_at_no_other(capsys):
+def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
     text = printed(capsys, "local")
-    assert "minimum $10.80, expected $21.60, maximum ≥ $43.20" in text
+    assert "per hour: minimum $11.11, expected $22.09, maximum $43.91" in text
+    assert "≥" not in text
+    assert "no published price here for Cloud Armor policy in us-central1: not in these" in text
     (row,) = (line for line in text.splitlines() if "1/2/4" in line)
-    assert row.split()[-5:] == ["10.80", "10.80", "21.60", "≥", "43.20"]
+    assert row.split()[-4:] == ["10.80", "10.80", "21.60", "43.20"]
 
 
-def test_sums_with_a_rung_without_a_price_say_so_and_name_the_rung(capsys):
+def test_each_group_has_its_sum_above_its_parts(capsys):
+    lines = [line.split() for line in printed(capsys, "local").splitlines()]
+    sums = {line[0]: line[-3:] for line in lines if line[1:2] == ["all"]}
+    assert list(sums) == ["accelerators", "cluster", "network", "storage", "observability"]
+    assert sums["cluster"] == ["170.84", "268.67", "366.51"]
+    parts = [line for line in lines if line[:1] == ["cluster"] and line[1] != "all"]
+    assert [line[-3] for line in parts] == ["73.00", "97.84"]
+
+
+def test_a_part_that_has_no_price_anywhere_has_a_line_and_no_row(capsys):
     text = printed(capsys, "prod")
-    assert "maximum ≥ $" in text
-    assert "llama-3.3-70b ≥ $" in text
-    assert "asia-southeast1 ≥ $" in text
-    assert "qwen3-32b $" in text
-    assert "no price: nvidia-h100-80gb x8 on-demand in asia-southeast1" in text
+    rows = text.partition("GROUP")[2].partition("Total at list prices")[0]
+    assert "Anywhere Cache" not in rows
+    assert "for Anywhere Cache in europe-west4-a, us-central1-b: not in these totals" in text
+    assert "for nvidia-h100-80gb x8 on-demand in asia-northeast1: not in these totals" in text
 
 
-def test_the_cost_of_a_unit_by_model_carries_the_sign_where_a_line_of_it_lacks_a_price(capsys):
-    text = " ".join(printed(capsys, "prod").split())
-    assert "llama-3.3-70b ≥ $6." in text.partition("unit cost by model")[2]
-    assert "qwen3-32b $1." in text.partition("unit cost by model")[2]
+def test_what_always_runs_is_shown_on_demand_and_committed(capsys):
+    text = printed(capsys, "local")
+    assert "$98 on demand, $62 with 1 year (37% less), $44 with 3 years (55% less)" in text
+    assert "for commitments of tpu-v6e 2x2 in us-central1: not in these totals" in text
+
+
+def test_the_assumptions_are_printed_and_can_be_changed(capsys):
+    text = " ".join(printed(capsys, "local", traffic_gib=1000.0).split())
+    assert "Assumed: 1000 GiB of answers a month in each region, 2 GiB of logs" in text
+    assert "GKE's free tier" in text
+    assert "for traffic to the internet in us-central1: not in these totals" in text
+
+
+def test_json_has_for_each_total_its_figures_and_what_they_miss(capsys):
+    found = json.loads(printed(capsys, "local", as_json=True))
+    lacks = ["Cloud Armor policy in us-central1"]
+    assert found["usd_per_hour"]["missing"] == found["usd_per_month"]["missing"] == lacks
+    assert found["usd_per_hour"]["minimum"] == pytest.approx(8112.22 / 730, abs=1e-4)
+    assert found["groups"]["network"]["missing"] == lacks
+    assert found["groups"]["accelerators"] == found["by_model"]["llama-3.1-8b"]
+    assert found["lines"][0]["usd_per_hour"]["missing"] == []
+    assert found["commitments"]["usd_per_hour"]["missing"] == [
+        "commitments of tpu-v6e 2x2 in us-central1"
+    ]
+    (fee,) = (part for part in found["parts"] if part["what"] == "management fee")
+    assert (fee["source"], fee["date"]) == ("cloud.google.com/kubernetes-engine/pricing", "2026")
+    assert found["assumed"]["series_per_replica"] == 500
+
+
+def test_the_cost_of_a_unit_by_model_names_what_its_lines_miss(capsys):
     found = json.loads(printed(capsys, "prod", as_json=True))["by_model_a_unit"]
-    assert found["llama-3.3-70b"]["is_lower_bound"]
-    assert not found["qwen3-32b"]["is_lower_bound"]
+    lacks = "nvidia-h100-80gb x8 on-demand in asia-northeast1"
+    assert lacks in found["llama-3.3-70b"]["missing"]
+    assert found["llama-3.1-8b"]["missing"] == []
 
 
 def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):
@@ -53,13 +90,11 @@ def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):
     assert "Assumed: 4000 tokens in" in capsys.readouterr().out
 
 
-def test_the_flag_is_in_json_by_figure_for_lines_and_sums(capsys):
-    found = json.loads(printed(capsys, "local", as_json=True))
-    flags = {"minimum": False, "expected": False, "maximum": True}
-    assert found["is_lower_bound"] == found["lines"][0]["is_lower_bound"] == flags
-    assert found["by_model"]["llama-3.1-8b"]["is_lower_bound"] == flags
-
-
 def test_a_share_beyond_one_is_refused_by_the_option_as_it_is_typed():
     with pytest.raises(CommandError, match=r"^--mean-share: must be above 0 to 1, got 40$"):
         cost("local", mean_share=40)
+
+
+def test_usage_below_nothing_is_refused_by_the_option():
+    with pytest.raises(CommandError, match=r"^--traffic-gib: must be 0 or more, got -1$"):
+        cost("local", traffic_gib=-1)

@@ -62,6 +62,28 @@ def test_other_events_are_passed_over():
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (
+            'unable to replace resource "{urn}"\nas it is currently marked for protection. To',
+            "replace Cluster main",
+        ),
+        (
+            'unable to replace resource "{urn}" as part of replacing "urn:pulumi:x::y::z::a"\n'
+            "as it is currently marked for protection. To unprotect",
+            "replace Cluster main",
+        ),
+        ('resource "{urn}" cannot be deleted\nbecause it is protected. To', "delete Cluster main"),
+    ],
+)
+def test_what_the_engine_refuses_to_lose_is_a_loss_though_no_step_shows_it(message, says):
+    urn = f"urn:pulumi:prod::gke-inference::gke-inference:index:InferenceCluster${CLUSTER}::main"
+    diagnostic = {"severity": "error", "message": message.format(urn=urn)}
+    lines = [json.dumps({"diagnosticEvent": diagnostic}), json.dumps({"diagnosticEvent": {}})]
+    assert [str(loss) for loss in losses(lines)] == [says]
+
+
 def test_a_claim_is_called_by_its_name_in_the_cluster():
     kind = "kubernetes:core/v1:PersistentVolumeClaim"
     step = json.loads(event("delete", kind))

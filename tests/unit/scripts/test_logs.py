@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from scripts.observe.access_log import entries
-from scripts.operate.logs import is_wanted, shown
+from scripts.observe.access_log import entries, is_wanted
+from scripts.operate.logs import shown
 from twin.cluster.gateway.envoy.listeners import ACCESS_LOG
 
 ENTRY = {

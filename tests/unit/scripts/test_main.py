@@ -59,6 +59,7 @@ def test_a_wrong_name_is_answered_with_the_nearest():
     assert "verdict" in answer.stderr
 
 
+@pytest.mark.needs_tools  # a process that loads a command
 def test_a_full_disk_under_the_output_is_one_line():
     argv = [sys.executable, "-m", "scripts.main", "coldstart"]
     with Path("/dev/full").open("w") as full:
@@ -69,6 +70,7 @@ def test_a_full_disk_under_the_output_is_one_line():
     assert answer.stderr == "error: standard output: No space left on device\n"
 
 
+@pytest.mark.needs_tools  # the same
 def test_a_reader_that_ends_first_is_no_error():
     command = (
         f"{sys.executable} -m scripts.main coldstart --json | head -c 1; exit ${{PIPESTATUS[0]}}"

@@ -38,7 +38,7 @@ _PLACEMENT = Placement(
     "qwen3-embedding-0.6b", "inference-staging-asia-southeast1",
     "qwen3-embedding-0.6b-gpu-7c9f8b6d5-x2x4z", "ContainerCreating",
     "nvidia-h100-mega-80gb a3-megagpu-8g flex-start", "asia-southeast1-b",
-    Amount(1234.5, at_least=True),
+    Amount(1234.5),
 )  # fmt: skip
 _FINDING = Finding(
     Verdict.BROKEN, "HorizontalPodAutoscaler models/llama-3.1-8b", "spec.metrics[0]",

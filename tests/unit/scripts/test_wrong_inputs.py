@@ -89,4 +89,4 @@ def test_the_published_times_are_json_too(capsys) -> None:
     coldstart.coldstart(is_checked=True, as_json=True)
     rows = json.loads(capsys.readouterr().out)
     assert rows
-    assert {"what", "published", "reckoned", "error"} <= set(rows[0])
+    assert {"what", "published", "calculated", "error"} <= set(rows[0])

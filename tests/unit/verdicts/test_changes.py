@@ -122,7 +122,8 @@ def test_how_nodes_are_made_anew_is_said_as_the_pool_says():
     old = {"nodeConfig": {"machineType": "a"}, "version": "1"}
     new = {"nodeConfig": {"machineType": "b"}, "version": "2"}
     assert restarts(POOL, old, new) == (
-        "nodes are made anew for nodeConfig.machineType, version (surge: 1 more, 0 out at a time)"
+        "nodes are re-created because of nodeConfig.machineType, version "
+        "(surge: 1 more, 0 out at a time)"
     )
     new["upgradeSettings"] = {"maxSurge": 0, "maxUnavailable": 2}
     assert "(surge: 0 more, 2 out at a time)" in restarts(POOL, old, new)
@@ -132,7 +133,7 @@ def test_how_nodes_are_made_anew_is_said_as_the_pool_says():
 
 def test_a_cluster_wide_setting_makes_all_nodes_anew():
     said = restarts(CLUSTER, {}, {"enableIntranodeVisibility": True})
-    assert said == "every node is made anew for enableIntranodeVisibility"
+    assert said == "all nodes are re-created because of enableIntranodeVisibility"
     assert restarts(CLUSTER, {"monitoringConfig": 1}, {"monitoringConfig": 2}) == ""
 
 
@@ -151,7 +152,7 @@ def test_zones_that_are_left_out_or_not_known_yet_are_not_taken_out(zones):
 def test_nodes_made_anew_and_nodes_removed_are_both_said():
     old = {"nodeConfig": {"machineType": "a"}, "nodeLocations": ["a", "b"]}
     said = restarts(POOL, old, {"nodeConfig": {"machineType": "b"}, "nodeLocations": ["a"]})
-    assert "made anew for nodeConfig.machineType" in said
+    assert "re-created because of nodeConfig.machineType" in said
     assert said.endswith("; the nodes in b are removed")
 
 

@@ -11,14 +11,14 @@ import typer
 
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
-from planner.amount import Amount, AmountRange
+from planner.amount import Amount, AmountRange, Missing
 from scripts.check import verdict as command
 from scripts.terminal.console import CommandError
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Change, Kind, changes
 from scripts.verdicts.checkouts import Checkout
 from scripts.verdicts.diagrams import mermaid, svg
-from scripts.verdicts.markdown import MARKER, code, comment, plain
+from scripts.verdicts.markdown import MARKER, code, comment, cost_line, plain
 from scripts.verdicts.money import Money, MonthlyCost, Row, Unit, money, money_as_json
 from scripts.verdicts.moves import Move
 from scripts.verdicts.rules import Breach, Compared, readable, sources, worlds
@@ -47,9 +47,10 @@ def monthly(*figures: float) -> MonthlyCost:
     return MonthlyCost(*map(Amount, figures))
 
 
-def below(value: float) -> Amount:
-    """Return an amount that lacks a price."""
-    return Amount(value, at_least=True)
+LACKS = (Missing("a disk", "east"),)
+
+
+FIRST = monthly(1, 100, 1000)
 
 
 def first_lines(verdict):
@@ -109,58 +110,74 @@ def test_cost_pods_and_breaches_are_in_the_summary_lines():
             Move("c", "DaemonSet a/d", None, None, "x"),
         ),
         money=Money(before, after),
-        invariants=Compared(mended=(Breach("r", "x", "y"),)),
+        invariants=Compared(fixed=(Breach("r", "x", "y"),)),
     )
     text = comment(judged(stack))
-    assert "### `prod`: 1 restarting, 2 to 12 and one a node pods of 2 workloads start anew" in text
-    assert "+$250 a month expected" in text
-    assert "Invariants: 1 mended" in text
+    assert "### `prod`: 1 restarting, 2 to 12 and one a node pods of 2 workloads restart" in text
+    assert "Cost: +$1,000 a month at maximum, +$250 expected<" in text
+    assert "Invariants: 1 fixed" in text
     assert "| maximum | 1,000 | 2,000 | +$1,000 |" in text
 
 
-def test_a_figure_that_lacks_a_price_carries_its_sign():
-    found = Money(monthly(1, 100, 1000), replace(monthly(1, 350, 2000), maximum=below(2000)))
-    text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ((100, 900, 1000), (50_558, 900, 1000), "+$50,458 a month at minimum"),
+        ((100, 900, 1000), (90, 400, 1200), "-$500 a month expected"),
+        ((100, 900, 1000), (100, 1000, 1100), "+$100 a month expected"),
+        ((100, 900, 1000), (100, 900, 1000.4), "same cost"),
+    ],
+)
+def test_the_headline_has_the_largest_change_of_the_three_figures(before, after, line):
+    assert cost_line(Money(monthly(*before), monthly(*after))) == line
+
+
+def test_what_has_no_published_price_is_one_line_below_plain_figures():
+    after = replace(monthly(1, 350, 2000), maximum=Amount(2000, LACKS))
+    text = comment(judged(StackVerdict("p", changes=(change(),), money=Money(FIRST, after))))
     assert "| expected | 100 | 350 | +$250 |" in text
-    assert "| maximum | 1,000 | ≥ 2,000 | +$1,000 |" in text
+    assert "| maximum | 1,000 | 2,000 | +$1,000 |" in text
+    assert "- no published price here for a disk in east: not in these totals" in text
+    assert "at published prices" not in text
 
 
-def test_rows_of_models_carry_their_own_signs_and_the_summary_says_what_it_lacks():
-    cost, low = AmountRange(*map(below, (2, 1, 4))), AmountRange(*map(Amount, (1, 0.5, 2)))
+def test_rows_are_of_models_and_of_what_is_around_them():
+    cost, low = AmountRange(*map(Amount, (2, 1, 4))), AmountRange(*map(Amount, (1, 0.5, 2)))
     found = Money(
-        monthly(1, 100, 1000),
-        replace(monthly(1, 350, 2000), expected=below(350), maximum=below(2000)),
+        FIRST,
+        monthly(1, 350, 2000),
         rows=(
-            Row("chat", "east", Amount(100), below(350)),
-            Row("draw", "east", Amount(1), Amount(2)),
+            Row("accelerators", "chat", "east", Amount(100), Amount(350)),
+            Row("storage", "", "", Amount(1), Amount(2)),
         ),
         units=(Unit("chat", "million output tokens", low, cost, False, False),),
+        lacks_price=True,
     )
     text = comment(judged(StackVerdict("prod", changes=(change(),), money=found)))
-    assert "+$250 a month expected at known prices" in text
-    assert "| `chat in east` | 100 | ≥ 350 | +$250 |" in text
-    assert "| `draw in east` | 1 | 2 | +$1 |" in text
-    assert "| 1.00 (0.50 to 2.00) | ≥ 2.00 (1.00 to 4.00) |" in text
+    assert "+$1,000 a month at maximum at published prices, +$250 expected<" in text
+    assert "| `chat in east` | 100 | 350 | +$250 |" in text
+    assert "| `storage` | 1 | 2 | +$1 |" in text
+    assert "| 1.00 (0.50 to 2.00) | 2.00 (1.00 to 4.00) |" in text
 
 
-def test_the_json_has_plain_numbers_and_names_those_that_lack_a_price():
-    estimate = AmountRange(*map(below, (2, 1, 4)))
+def test_the_json_has_plain_numbers_and_names_what_is_in_none_of_them():
+    estimate = AmountRange(*map(Amount, (2, 1, 4)))
     found = Money(
         None,
-        replace(monthly(1, 350, 2000), maximum=below(2000)),
-        rows=(Row("chat", "east", Amount(0), below(350)),),
+        replace(monthly(1, 350, 2000), maximum=Amount(2000, LACKS)),
+        rows=(Row("accelerators", "chat", "east", Amount(0), Amount(350)),),
         units=(Unit("chat", "million output tokens", None, estimate, True, False),),
     )
     assert money_as_json(found) == {
         "before": None,
-        "after": {"minimum": 1, "expected": 350, "maximum": 2000, "lower_bounds": ["maximum"]},
+        "after": {"minimum": 1, "expected": 350, "maximum": 2000, "missing": ["a disk in east"]},
         "rows": [
             {
+                "group": "accelerators",
                 "model": "chat",
                 "region": "east",
                 "before": 0,
                 "after": 350,
-                "lower_bounds": ["after"],
             }
         ],
         "units": [
@@ -171,25 +188,54 @@ def test_the_json_has_plain_numbers_and_names_those_that_lack_a_price():
                 "after": {"value": 2, "low": 1, "high": 4},
                 "is_new": True,
                 "is_gone": False,
-                "lower_bounds": ["after"],
             }
         ],
-        "is_lower_bound": True,
+        "lacks_price": False,
         "note": "",
     }
 
 
-def test_a_change_of_the_stack_with_missing_prices_has_the_sign_in_each_row_it_belongs_to():
+def prod(**edits):
+    """Return production with other settings of one model."""
+    raw = platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")
+    model = {**raw["models"][NAME], **edits}
+    return resolve(parse(json.dumps({**raw, "models": {**raw["models"], NAME: model}})))
+
+
+def test_a_change_says_where_it_costs_and_whether_what_changes_lacks_a_price():
+    found = money(prod(replicas={"min": 1, "max": 2}), prod(replicas={"min": 1, "max": 6}))
+    assert {row.model or row.group for row in found.rows} == {
+        NAME, "network", "storage", "observability",
+    }  # fmt: skip
+    assert found.lacks_price  # no rung of it has a price in asia-northeast1
+    assert "nvidia-h100-80gb x8 on-demand in asia-northeast1" in map(str, found.missing)
+
+
+def test_a_model_that_is_called_like_a_group_has_rows_of_its_own():
+    raw = platform_of(REPOSITORY / "stacks" / "Pulumi.local.yaml")
+    model = raw["models"]["llama-3.1-8b"]
     old, new = (
-        parse(json.dumps({**raw, "models": {**raw["models"], NAME: {**model, "replicas": many}}}))
-        for raw in [platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")]
-        for model in [raw["models"][NAME]]
-        for many in [{"min": 1, "max": 2}, {"min": 1, "max": 6}]
+        resolve(parse(json.dumps({**raw, "models": {"storage": {**model, "replicas": many}}})))
+        for many in ({"min": 1, "max": 4, "standby": 0}, {"min": 1, "max": 8, "standby": 0})
     )
-    found = money(resolve(old), resolve(new))
-    bounds = {row.region: (row.before.at_least, row.after.at_least) for row in found.rows}
-    assert bounds["us-central1"] == (False, False)
-    assert bounds["asia-southeast1"] == (True, True)
+    rows = [(row.group, row.model) for row in money(old, new).rows]
+    assert rows[0] == ("accelerators", "storage")
+    assert ("storage", "") in rows
+
+
+def test_what_lacks_a_price_and_stays_does_not_touch_the_headline():
+    raw = platform_of(REPOSITORY / "stacks" / "Pulumi.prod.yaml")
+    small = raw["models"]["qwen3-embedding-0.6b"]
+    more = {**small, "regions": ["us-central1"], "replicas": {"min": 3, "max": 8}}
+    less = {**small, "regions": ["us-central1"]}
+    one, other = (
+        resolve(parse(json.dumps({**raw, "models": {**raw["models"], "qwen3-embedding-0.6b": m}})))
+        for m in (less, more)
+    )
+    found = money(one, other)
+    assert found.missing
+    assert not found.lacks_price
+    assert cost_line(found) == "+$755 a month at minimum"  # 730.30 and what is around it
 
 
 def test_a_new_stack_and_one_that_is_gone_say_so():

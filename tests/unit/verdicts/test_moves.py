@@ -1,4 +1,4 @@
-"""Which pods a change starts anew."""
+"""Which pods a change restarts."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_pods_move_by_workload_as_many_as_the_autoscaler_may_have():
 
 def test_pods_on_nodes_that_are_made_anew_move_though_they_do_not_change():
     found = moved(recorded())
-    assert found["llama-3-1-8b-picker"].why == "node pool system is made anew"
+    assert found["llama-3-1-8b-picker"].why == "node pool system is re-created"
     assert found["acme-local-gateway-body-router"].pods == "2"
 
 
@@ -64,6 +64,7 @@ def test_pods_that_choose_a_compute_class_do_not_run_on_the_system_pool():
     assert pool["inputs"]["name"] == "system"
     assert set(moved(gone)) == {
         "acme-local-gateway-body-router", "acme-local-gateway-catalogue", "llama-3-1-8b-picker",
+        "weights-gate",
     }  # fmt: skip
 
 

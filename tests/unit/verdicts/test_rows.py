@@ -61,12 +61,12 @@ def test_objects_of_a_cluster_that_is_replaced_are_one_row_and_neither_safe_nor_
     assert (cluster.name, cluster.names) == ("Cluster acme-east", ("network",))
     assert (objects.count, objects.name) == ("3 objects of", "acme-east")
     assert (made.action, made.name) == ("create", "Deployment x in acme-east")
-    assert counted(found) == "1 replaced, 3 made anew with their cluster, 1 safe"
+    assert counted(found) == "1 replaced, 3 re-created with their cluster, 1 safe"
     text = comment(judged(*found))
     assert (
-        "| replaces | replace | 3 objects of `acme-east` | made anew with their cluster |" in text
+        "| replaces | replace | 3 objects of `acme-east` | re-created with their cluster |" in text
     )
-    assert "### `prod`: 1 replaced, 3 made anew with their cluster, 1 safe" in text
+    assert "### `prod`: 1 replaced, 3 re-created with their cluster, 1 safe" in text
 
 
 def test_objects_of_a_cluster_that_stays_are_what_the_engine_says():

@@ -19,7 +19,7 @@ A, B, C = (Breach("rule", name, "is wrong") for name in "abc")
 
 def test_breaches_are_new_mended_or_standing():
     found = compared([A, B], [B, C])
-    assert (found.new, found.mended, found.standing) == ((C,), (A,), (B,))
+    assert (found.new, found.fixed, found.standing) == ((C,), (A,), (B,))
     assert found.is_blocked
 
 
@@ -35,7 +35,7 @@ def test_a_model_more_breaks_no_rule_that_was_not_broken_before():
     found = compared(*(broken_invariants(sources(readable(side))) for side in sides))
     for each in (policies, found):
         assert {one.rule for one in each.new} <= {one.rule for one in each.standing}
-        assert each.mended == ()
+        assert each.fixed == ()
 
 
 def test_a_public_bucket_breaks_a_policy_and_is_named():

@@ -1,17 +1,19 @@
 """A pod's own identity: a kubeconfig with its service account's token, as in-cluster config is."""
 
+import base64
 import json
 from pathlib import Path
 
 import yaml
 
+from twin.cluster.agent.launching.tokens import token_of
 from twin.wire.kube import JsonObject, Kube
-
-_LIFETIME_SECONDS = 30 * 24 * 3600
 
 
 def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> None:
     """Write a kubeconfig that is the pod's service account, bound to the pod.
+
+    Beside it, in `serviceaccount`, are the files that a pod finds in its own file system.
 
     The permissions of a picker are thereby those of its Role, not the administrator's.
 
@@ -24,25 +26,9 @@ def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> No
     Raises:
         KubeError: the service account is not there.
     """
-    metadata = pod["metadata"]
     account = pod["spec"].get("serviceAccountName", "default")
-    namespace: str = metadata["namespace"]
-    answer = kube.post(
-        f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token",
-        {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {
-                "expirationSeconds": _LIFETIME_SECONDS,
-                "boundObjectRef": {
-                    "kind": "Pod",
-                    "apiVersion": "v1",
-                    "name": metadata["name"],
-                    "uid": metadata["uid"],
-                },
-            },
-        },
-    )
+    namespace: str = pod["metadata"]["namespace"]
+    token = token_of(kube, pod)
     config: JsonObject = yaml.safe_load(admin.read_text())
     cluster: JsonObject = dict(config["clusters"][0]["cluster"])
     authority = cluster.get("certificate-authority")
@@ -50,6 +36,7 @@ def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> No
         cluster["certificate-authority"] = str(admin.parent / authority)
     context = {"cluster": "in-cluster", "user": account, "namespace": namespace}
     file.parent.mkdir(parents=True, exist_ok=True)
+    _write_account(file.parent / "serviceaccount", cluster, namespace, token)
     file.touch(mode=0o600)
     file.write_text(
         json.dumps(
@@ -59,7 +46,24 @@ def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> No
                 "current-context": "in-cluster",
                 "clusters": [{"name": "in-cluster", "cluster": cluster}],
                 "contexts": [{"name": "in-cluster", "context": context}],
-                "users": [{"name": account, "user": {"token": answer["status"]["token"]}}],
+                "users": [{"name": account, "user": {"token": token}}],
             }
         )
     )
+
+
+def _write_account(folder: Path, cluster: JsonObject, namespace: str, token: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    authority = cluster.get("certificate-authority")
+    found = (
+        Path(authority).read_bytes()
+        if authority
+        else base64.b64decode(cluster["certificate-authority-data"])
+    )
+    for name, content in (
+        ("ca.crt", found),
+        ("namespace", namespace.encode()),
+        ("token", token.encode()),
+    ):
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(content)

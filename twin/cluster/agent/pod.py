@@ -16,7 +16,8 @@ from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.launch import Place, plan
-from twin.cluster.agent.launching.volumes import Volumes, is_refreshed
+from twin.cluster.agent.launching.tokens import api_server
+from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
@@ -35,7 +36,7 @@ class PodRunner:
 
     Args:
         context: the cluster.
-        pod: as the API server has it, scheduled and with an address.
+        pod: as the API server has it, scheduled; it has an address unless it is being deleted.
         node: it is on.
         images: what has been pulled where.
     """
@@ -44,7 +45,8 @@ class PodRunner:
         self, context: ClusterContext, pod: JsonObject, node: JsonObject, images: Images
     ) -> None:
         self._context = context
-        self._address: str = pod["status"]["podIP"]
+        # None: it was deleted before KWOK gave it an address, and only waits to be removed
+        self._address: str | None = pod.get("status", {}).get("podIP")
         self._pod = pod
         self._node = node
         self._images = images
@@ -79,7 +81,7 @@ class PodRunner:
 
     def update(self, pod: JsonObject) -> None:
         """Take a newer version of the pod."""
-        if pod.get("status", {}).get("podIP") != self._address:
+        if self._address is not None and pod.get("status", {}).get("podIP") != self._address:
             pod = {**pod, "status": {**pod.get("status", {}), "podIP": self._address}}
             self._sent = {}  # KWOK gave it a second address: say again which one is bound
         self._pod = pod
@@ -119,6 +121,11 @@ class PodRunner:
         while not self._stop.is_set() and not self._deleted.is_set():
             try:
                 self._containers = self._make_containers()
+            except MountError as error:
+                self._waiting("ContainerCreating", "")
+                self._event("Warning", "FailedMount", str(error))
+                self._wake.wait(_RETRY_SECONDS)
+                continue
             except (ConfigError, KubeError) as error:
                 self._not_yet("CreateContainerConfigError", error)
                 continue
@@ -155,7 +162,10 @@ class PodRunner:
                 self._pod,
                 node,
                 volumes.mounts(container, folders),
-                variables(self._pod, container, Sources(kube, self.namespace)),
+                {
+                    **api_server(kube),
+                    **variables(self._pod, container, Sources(kube, self.namespace)),
+                },
                 kubeconfig,
                 self._context.rules,
                 self._context.tool,

@@ -189,11 +189,15 @@ class Migrations:
         meta: JsonObject = pod["metadata"]
         if meta.get("deletionTimestamp"):
             return
-        body = {
+        body: JsonObject = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": meta["name"], "namespace": meta["namespace"]},
         }
+        own = int(pod["spec"].get("terminationGracePeriodSeconds", 30))
+        most = int(self._ctx.rules.value("autoscaler.grace"))
+        if own > most:
+            body["deleteOptions"] = {"gracePeriodSeconds": most}
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/eviction"
         try:
             self._ctx.kube.post(path, body)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from gke_inference.catalogue.quotas import boot_disk
 from twin.cluster.autoscaler.pods import Amounts, Pod, Room, amounts, refusal
 from twin.cluster.base.fields import part, parts
 from twin.cluster.nodes import node_objects as nodes
@@ -195,9 +196,11 @@ def offers(
         except UnknownMachineError as error:
             refusals.append(str(error))
             continue
-        zones = [zone for zone in rung.zones if offered_in(item, zone)]
+        zones = [zone for zone in rung.zones if offered_in(item, zone, rung.provisioning)]
         if not zones:
-            refusals.append(f"{item.name} is not offered in {', '.join(rung.zones)}")
+            refusals.append(
+                f"{item.name} by {rung.provisioning} is not offered in {', '.join(rung.zones)}"
+            )
             continue
         found: list[Offer] = []
         for zone in zones:
@@ -263,6 +266,15 @@ def _machines(rule: JsonObject, requests: Amounts) -> list[Machine]:
     ]
 
 
+def _check_disks(item: Machine, disk: str, storage: JsonObject) -> None:
+    """Refuse disks that the machine cannot have (rules cloud.boot-disk and rung.image-disk.tpu)."""
+    usual = boot_disk(item.name)[0]
+    if item.accelerator and (disk == "pd-standard" or usual not in (disk, "pd-balanced")):
+        raise UnknownMachineError(f"{item.name} does not boot from {disk}")
+    if item.kind == "tpu" and storage.get("secondaryBootDisks"):
+        raise UnknownMachineError(f"{item.name} takes no secondary boot disk")
+
+
 def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, int]:
     rule, config = rung.rule, klass.config if klass else {}
     gpu: JsonObject = part(rule, "gpu")
@@ -281,6 +293,8 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
     hosts = slice_hosts(item, topology)
     storage: JsonObject = part(rule, "storage")
     sharing: JsonObject = part(gpu, "gpuSharing")
+    disk = str(storage.get("bootDiskType") or boot_disk(item.name)[0])
+    _check_disks(item, disk, storage)
     taints = [*(parts(config, "taints")), *(parts(rule, "taints"))]
     shape = NodeShape(
         machine=item,
@@ -288,7 +302,7 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
         provisioning=rung.provisioning,
         compute_class=klass.name if klass else None,
         topology=topology,
-        boot_disk_type=storage.get("bootDiskType") or "pd-balanced",
+        boot_disk_type=disk,
         boot_disk_gib=int(storage.get("bootDiskSize") or 100),
         image_type=config.get("imageType") or "cos_containerd",
         labels={**part(config, "nodeLabels"), **part(rule, "nodeLabels")},

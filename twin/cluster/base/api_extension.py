@@ -1,4 +1,8 @@
-"""Serves an API group to the API server's aggregation layer, as metrics adapters do."""
+"""Serves an API group to the API server's aggregation layer, as metrics adapters do.
+
+Where a program installs an adapter of its own, its registrations stay as it wrote them, and
+`konnectivity` leads the connections to its Service here (rule `metrics.adapter`).
+"""
 
 import json
 import logging
@@ -7,17 +11,23 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part
+from twin.cluster.base.informer import Informer
 from twin.wire.http_answers import Answers
 from twin.wire.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
 _NAMESPACE = "gke-managed-system"
-_APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+APISERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _REGISTER_SECONDS = 2.0
-_MANAGER = "pulumi-kubernetes"  # so that a program's own registration meets no other owner
+_MANAGER = "gke"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings"
+_ADAPTER_ROLE = "extension-apiserver-authentication-reader"
+"""Role that every server behind the aggregation layer needs before it is registered."""
 _VERSION_PARTS = 3  # apis, group, version
 Answer = Callable[[str, dict[str, str]], JsonObject | None]
 """Called with path and query; None means no such thing. May raise ValueError."""
@@ -77,6 +87,42 @@ def other_version(discovery: dict[str, JsonObject], path: str) -> JsonObject | N
     return {**kind, "resources": []}
 
 
+def note_port(folder: Path, group: str, port: int) -> None:
+    """Record where a group is served, for `port_behind`."""
+    file = folder / "extensions" / group
+    file.parent.mkdir(exist_ok=True)
+    partial = file.with_suffix(".tmp")
+    partial.write_text(str(port))
+    partial.replace(file)
+
+
+def port_behind(folder: Path, service: JsonObject, registered: list[JsonObject]) -> int | None:
+    """Return where the twin serves a group that is registered with a Service; None for others.
+
+    Args:
+        folder: of the cluster.
+        service: the Service.
+        registered: the APIServices of the cluster.
+    """
+    metadata = service["metadata"]
+    for item in registered:
+        target = part(item["spec"], "service")
+        names = (target.get("namespace"), target.get("name"))
+        file = folder / "extensions" / str(item["spec"].get("group"))
+        if names == (metadata["namespace"], metadata["name"]) and file.is_file():
+            return int(file.read_text())
+    return None
+
+
+def has_adapter(bindings: list[JsonObject]) -> bool:
+    """Return whether a program installs a server behind the aggregation layer. Pure."""
+    return any(
+        part(item, "roleRef").get("name") == _ADAPTER_ROLE
+        and not str(item["metadata"]["name"]).startswith("system:")
+        for item in bindings
+    )
+
+
 class ApiExtension:
     """An HTTPS server on loopback, registered with the API server as an APIService."""
 
@@ -99,43 +145,37 @@ class ApiExtension:
         name = f"serve-{self._api.group}"
         threading.Thread(target=server.serve_forever, daemon=True, name=name).start()
         port = int(server.server_address[1])
-        while not stop.wait(_REGISTER_SECONDS):
-            self._register(port)
+        note_port(self._ctx.dir, self._api.group, port)
+        changed = threading.Event()
+        bindings = Informer(self._ctx.watches, _BINDINGS, changed)
+        bindings.start(stop)
+        while not stop.is_set():
+            changed.wait(_REGISTER_SECONDS)
+            changed.clear()
+            if bindings.synced.is_set() and not stop.is_set():
+                self._register(port, is_left=has_adapter(bindings.items()))
         server.shutdown()
         server.server_close()
 
-    def _register(self, port: int) -> None:
-        """See to it that the API server asks this server, whatever adapter is installed.
+    def _register(self, port: int, *, is_left: bool) -> None:
+        """Register this server, unless a program installs an adapter: then withdraw.
 
-        An adapter that a program installs is a pod nobody runs here, behind a Service address that
-        nothing routes: its registrations are pointed to the twin (rule `metrics.adapter`).
+        The program's own registration would otherwise meet fields that another manager owns.
         """
         name = self._api.group.split(".", 1)[0] + "-metrics"
         target = {"name": name, "namespace": _NAMESPACE, "port": port}
+        mine = f"{self._api.version}.{self._api.group}"
         kube = self._ctx.kube
         try:
-            registered = {item["metadata"]["name"]: item for item in kube.list(_APISERVICES)}
-            mine = f"{self._api.version}.{self._api.group}"
-            for found, item in registered.items():
-                spec: JsonObject = item["spec"]
-                if spec.get("group") == self._api.group and spec.get("service") != target:
-                    self._point(found, item, target)
-            if mine not in registered:
+            registered = {item["metadata"]["name"]: item for item in kube.list(APISERVICES)}
+            service = part(registered.get(mine, {}), "spec", "service")
+            is_own = service.get("name") == name and service.get("namespace") == _NAMESPACE
+            if is_left and is_own:
+                kube.delete(f"{APISERVICES}/{mine}")
+            elif not is_left and (mine not in registered or (is_own and service != target)):
                 self._create(mine, target)
         except KubeError as error:
             _LOG.warning("%s: %s", self._api.group, error)
-
-    def _point(self, registration: str, item: JsonObject, target: JsonObject) -> None:
-        spec = {key: value for key, value in item["spec"].items() if key != "caBundle"}
-        kept = ("labels", "annotations")
-        metadata = {key: item["metadata"][key] for key in kept if key in item["metadata"]}
-        changed = {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": registration, **metadata},
-            "spec": {**spec, "service": target, "insecureSkipTLSVerify": True},
-        }
-        self._ctx.kube.apply(changed, manager=_MANAGER)
 
     def _create(self, registration: str, target: JsonObject) -> None:
         service = {

@@ -95,6 +95,8 @@ def gke_objects(autopilot: bool) -> list[JsonObject]:
         }
         for name, value in data["priority_classes"].items()
     ]
+    if autopilot:
+        named += [data["autopilot_grace_policy"], data["autopilot_grace_policy_binding"]]
     return [*named, data["compute_class_policy"], data["compute_class_policy_binding"]]
 
 

@@ -3,7 +3,8 @@
 A webhook names a Service. The API server asks this proxy (HTTP CONNECT over mutual TLS) for the
 Service's address; nothing routes such addresses here, so the proxy looks up the Service, takes a
 ready pod that it selects, and connects to where that pod's port really is. Loopback addresses,
-which the twin's own API extensions have, are connected to as they are.
+which the twin's own API extensions have, are connected to as they are, and the Service of a metrics
+adapter leads to the twin's extension, as the adapter's pod runs nowhere (rule `metrics.adapter`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import threading
 from contextlib import suppress
 
 from twin.cluster.base import podports
+from twin.cluster.base.api_extension import APISERVICES, port_behind
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.matching import container_port, selects
@@ -148,7 +150,11 @@ class Konnectivity:
             raise LookupError(f"no Service has the address {host}")
         meta = service["metadata"]
         pods = kube.list(f"/api/v1/namespaces/{meta['namespace']}/pods")
+        registered = kube.list(APISERVICES)
         for pod, number in backends(service, port, pods):
+            extension = port_behind(self._ctx.dir, service, registered)
+            if extension is not None:
+                return "127.0.0.1", extension
             return podports.resolve(self._ctx.dir, pod, number)
         raise LookupError(f"Service {meta['namespace']}/{meta['name']}:{port} has no ready pod")
 

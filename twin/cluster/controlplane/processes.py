@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from gke_inference.catalogue.versions import gke_minimum, version_key
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority, make_leaf, make_service_account_key
@@ -105,14 +106,16 @@ class Ports:
 class ControlPlane:
     """etcd, API server, scheduler, controller manager and KWOK of one cluster."""
 
-    def __init__(self, paths: TwinPaths, folder: Path, block: int) -> None:
+    def __init__(self, paths: TwinPaths, folder: Path, block: int, version: str) -> None:
         """Describe a control plane; nothing is started.
 
         Args:
             paths: of the twin.
             folder: of the cluster.
             block: which of the ranges of pod addresses it uses, 0 to 31.
+            version: GKE that was asked for: it decides which features are on.
         """
+        self._version = version
         self._paths = paths
         self._folder = folder
         self._block = block
@@ -287,7 +290,7 @@ class ControlPlane:
             f"--proxy-client-key-file={pki}/aggregator.key",
             # GKE has this on: pods that ask for an accelerator tolerate its taint
             "--enable-admission-plugins=ExtendedResourceToleration",
-            "--feature-gates=HPAScaleToZero=true",  # rule hpa.scale-to-zero
+            self.gates,
             f"--egress-selector-config-file={self._folder}/egress.json",
             "--allow-privileged=true",
             "--event-ttl=15m",
@@ -296,6 +299,12 @@ class ControlPlane:
         if process is not None:
             name = self._name("apiserver")
             processes.wait_ready(self._paths, name, process, self.ready, timeout=120)
+
+    @property
+    def gates(self) -> str:
+        """Feature gates of the cluster's version (rule hpa.scale-to-zero)."""
+        has_zero = version_key(self._version) >= version_key(gke_minimum("hpa-scale-to-zero"))
+        return f"--feature-gates=HPAScaleToZero={str(has_zero).lower()}"
 
     def _start_controller_manager(self) -> _Started:
         config = self._folder / "controller-manager.kubeconfig"
@@ -314,7 +323,9 @@ class ControlPlane:
             f"--cluster-cidr={self.pod_cidr}",
             f"--node-cidr-mask-size={NODE_MASK}",
             f"--horizontal-pod-autoscaler-sync-period={sync:.1f}s",
-            "--feature-gates=HPAScaleToZero=true",
+            # rule kubernetes.endpoints: the API server refuses the loopback addresses they write
+            "--controllers=*,-endpoints-controller,-endpointslice-controller",
+            self.gates,
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
         ]

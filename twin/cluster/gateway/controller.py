@@ -6,16 +6,18 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
-from twin.cluster.gateway import named_addresses
+from twin.cluster.gateway import named_addresses, named_certificates
+from twin.cluster.gateway.cloud_objects import CloudObjects
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
 from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.cluster.gateway.status import StatusWriter
 from twin.cluster.gateway.store import Store, watch_all
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.cluster.gateway.translation.gateways import programmed
-from twin.cluster.gateway.translation.model import GatewayModel
-from twin.cluster.gateway.translation.objects import WATCHED, Key, Snapshot
+from twin.cluster.gateway.translation.model import Certificate, GatewayModel
+from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, Snapshot
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.wire.kube import Kube
@@ -40,6 +42,11 @@ class Context(Protocol):
     @property
     def paths(self) -> TwinPaths:
         """Files of the twin."""
+        ...
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What the cluster is."""
         ...
 
     @property
@@ -80,6 +87,7 @@ class GatewayController:
         self._ports: set[tuple[str, int]] = set()
         self._next_full = 0.0
         self._unsettled = True
+        self._cloud: CloudObjects | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Keep gateways as the API server says until `stop` is set; Envoys go on serving."""
@@ -115,13 +123,22 @@ class GatewayController:
     def _snapshot(self) -> Snapshot:
         from twin.cluster.base import podports  # noqa: PLC0415  (the agent package is heavy)
 
+        objects = self._store.copy()
+        gateways = objects["Gateway"].items()
+        objects["Gateway"] = {key: each for key, each in gateways if not _is_deleted(each)}
         return Snapshot(
-            self._store.copy(),
+            objects,
             address_named=lambda name: named_addresses.lookup(self._ctx.paths, name),
-            certificate_named=lambda name, hostname, address: managed_certificate(
-                self._ctx.paths.pki / "ca", self._ctx.dir / "certificates", name, hostname, address
-            ),
+            certificate_named=self._certificate,
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
+        )
+
+    def _certificate(self, name: str, hostname: str, address: str) -> Certificate | None:
+        """Return a certificate that Google would have issued under a name, or None."""
+        if not named_certificates.is_active(self._ctx.paths, self._ctx.spec.region, name):
+            return None
+        return managed_certificate(
+            self._ctx.paths.pki / "ca", self._ctx.dir / "certificates", name, hostname, address
         )
 
     def _reconcile(self, statuses: StatusWriter) -> None:
@@ -137,9 +154,12 @@ class GatewayController:
             if update.kind == "Gateway" and update.key in self._failures:
                 update = programmed(update, self._failures[update.key])  # noqa: PLW2901
             statuses.write(obj, update)
+        if self._cloud is None:
+            self._cloud = CloudObjects(self._ctx.paths, self._ctx.spec, self._ctx.kube)
+        goes = self._cloud.reconcile(self._store.copy()["Gateway"], result.gateways)
         served = sum(update.kind == "Gateway" for update in result.statuses)
         failed = [key for key, failure in self._failures.items() if failure is not None]
-        self._unsettled = bool(failed) or served != len(result.gateways)
+        self._unsettled = goes or bool(failed) or served != len(result.gateways)
 
     def _keep(self, key: Key, model: GatewayModel) -> None:
         plane = self._planes.get(key)
@@ -179,6 +199,10 @@ class GatewayController:
             if folder.name not in names:  # of a Gateway deleted while no controller ran
                 namespace, name = folder.name.split("--", 1)
                 DataPlane(self._ctx.dir, namespace, name, None).remove()
+
+
+def _is_deleted(obj: JsonObject) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
 
 
 def _moved_ports(cluster_dir: Path) -> set[tuple[str, int]]:

@@ -1,5 +1,6 @@
 """Reserved addresses of the cloud, by name."""
 
+from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.host.paths import TwinPaths
 
 ADDRESS_TYPES = (
@@ -8,12 +9,14 @@ ADDRESS_TYPES = (
 )
 
 
-def lookup(paths: TwinPaths, name: str) -> str | None:
-    """Return the address that a reserved address stands for, or None where there is none."""
+def lookup(paths: TwinPaths, name: str) -> NamedAddress | None:
+    """Return a reserved address of the cloud, or None where there is none of the name."""
     from twin.world import store  # noqa: PLC0415  (a Gateway without such an address needs no cloud)
 
     for kind in ADDRESS_TYPES:
         found = store.find_by_name(kind, name, paths)
         if found is not None:
-            return str(found["address"])
+            is_inner = found.get("addressType") == "INTERNAL"
+            tier = "" if is_inner else str(found.get("networkTier") or "PREMIUM")
+            return NamedAddress(str(found["address"]), tier)
     return None

@@ -45,7 +45,11 @@ def query(address: str, expression: str, at: float | None = None) -> list[Sample
         QueryError: it does not answer, or refused the expression.
     """
     fields = {"query": expression} | ({} if at is None else {"time": f"{at:.3f}"})
-    answer: dict[str, Any] = json.loads(_ask(address, "POST", "/api/v1/query", urlencode(fields)))
+    return samples(json.loads(_ask(address, "POST", "/api/v1/query", urlencode(fields))))
+
+
+def samples(answer: dict[str, Any]) -> list[Sample]:
+    """Return the instant vector of an answer to a query; a scalar is one sample without labels."""
     data = answer["data"]
     if data["resultType"] == "scalar":
         return [Sample({}, float(data["result"][1]), float(data["result"][0]))]

@@ -166,7 +166,7 @@ class PoolController:
         key = f"{spec.name}/{zone}"
         if now < self._retry_at.get(key, 0.0):
             return False
-        if not offered_in(spec.shape.machine, zone):
+        if not offered_in(spec.shape.machine, zone, spec.shape.provisioning):
             self._errors[spec.name] = (
                 f"Machine type with name '{spec.shape.machine.name}' does not exist in zone "
                 f"'{zone}'."

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gke_inference.sizing.shapes import SAMPLE
+
 LAYERS, HIDDEN, MIDDLE, HEADS, KV_HEADS, HEAD_DIM = 2, 256, 512, 4, 2, 64
 CONTEXT = 131_072
 """Positions: as many as the models that it stands in for, and none of them takes memory."""
@@ -105,6 +107,7 @@ def _weights(vocabulary: int) -> _Tensors:
 
 def _config(vocabulary: int) -> dict[str, Any]:
     return {
+        SAMPLE: True,
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": vocabulary,

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 from twin.providers.gcp.effects import World, effect_of
@@ -9,9 +10,10 @@ from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.outputs import created, updated
-from twin.providers.gcp.resources.references import links, owned, uses
+from twin.providers.gcp.resources.references import Link, links, owned, uses
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.property_values import CloudError, Json, last_segment
+from twin.world import capacity
 from twin.world.regions import is_region
 from twin.world.store import Record, new_record
 
@@ -82,7 +84,7 @@ class Lifecycle:
         existing = self._settled(self.world.store.get(known.token, identifier))
         if existing is not None:
             return self._existing(known, existing, urn, inputs, configured)
-        found = list(links(known, placed, project, self.world.store))
+        found = self._links(known, placed, project)
         refusals.check_create(known, placed, project, self.world.store, found)
         outputs = created(known, placed, identifier, urn, configured)
         name = _name(known, placed, identifier)
@@ -91,6 +93,16 @@ class Lifecycle:
         if raced is not None:
             return self._existing(known, raced, urn, inputs, configured)
         return self._start_create(known, record)
+
+    def _links(self, known: Resource, inputs: Json, project: str) -> list[Link]:
+        """Return the references of a resource; a zone that the world gives needs no resource."""
+        found = list(links(known, inputs, project, self.world.store))
+        if known.kind != "dns/recordSet":
+            return found
+        given = capacity.World.load(self.world.paths.capacity_file).zones
+        return [
+            replace(each, is_checked=each.is_checked and each.value not in given) for each in found
+        ]
 
     def _settled(self, record: Record | None) -> Record | None:
         """Return a resource once its deletion is over, if one is under way."""
@@ -146,8 +158,8 @@ class Lifecycle:
         """
         world = self.world
         placed = {**self._kept_place(known, record), **inputs}
-        found = list(links(known, placed, record.project, world.store))
-        refusals.check_references(found)
+        found = self._links(known, placed, record.project)
+        refusals.check_references(known, record.project, found)
         if known.kind == "compute/subnetwork":
             refusals.check_ranges(placed, record.project, world.store, found)
         outputs = updated(known, placed, record.outputs, configured)

@@ -6,7 +6,7 @@ from typing import Any
 from twin.providers.gcp import settings
 from twin.providers.gcp.acknowledgements import Witness
 from twin.providers.gcp.checks import diff
-from twin.providers.gcp.checks.defaults import autonamed, fill_in
+from twin.providers.gcp.checks.defaults import autonamed, fill_in, with_lists, without_lists
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.checks.validate import add_when_needed, validate_inputs
 from twin.providers.gcp.effects import World, effect_of
@@ -43,7 +43,7 @@ def _logical_name(urn: str) -> str:
 
 
 def _values(struct: Any) -> Json:
-    return rpc.strip_secrets(rpc.plain(struct))
+    return without_lists(rpc.strip_secrets(rpc.plain(struct)))
 
 
 class Provider(rpc.BaseProvider):
@@ -56,6 +56,16 @@ class Provider(rpc.BaseProvider):
         self._world = world
         self._connections = settings.Connections()
         self._witness = Witness(world.store, world.rules.seconds("cloud.create.interrupted"))
+
+    def Handshake(self, request: Any, context: Any) -> Any:
+        """Agree on the protocol, and learn where the engine's log is."""
+        self._connections.set_log(context.peer(), request.engine_address)
+        return super().Handshake(request, context)
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        """Accept an engine, and learn where its log is."""
+        self._connections.set_log(context.peer(), request.address)
+        return super().Attach(request, context)
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
         """Refuse provider configuration that the official provider does not have."""
@@ -71,6 +81,8 @@ class Provider(rpc.BaseProvider):
         for key, value in request.variables.items():
             arguments.setdefault(key.rpartition(":")[2], value)
         parsed = settings.parse(arguments)
+        if settings.lacks_project(parsed):
+            self._connections.warn(context.peer(), settings.NO_PROJECT)
         known = {key: value for key, value in parsed.items() if not is_unknown(value)}
         self._connections.set(context.peer(), known)
         return provider_pb2.ConfigureResponse(
@@ -86,35 +98,38 @@ class Provider(rpc.BaseProvider):
             reason = f"unknown resource type {token}: the installed pulumi_gcp does not have it"
             failure = provider_pb2.CheckFailure(property="", reason=reason)
             return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
-        inputs = {key: value for key, value in inputs.items() if key != "__defaults"}
-        self._name(known, request, inputs)
+        named = self._name(known, request, inputs)
         failures = validate_inputs(token, inputs)
         if failures:
             found = [_check_failure(failure) for failure in failures]
             return provider_pb2.CheckResponse(inputs=request.news, failures=found)
-        return provider_pb2.CheckResponse(inputs=rpc.to_struct(fill_in(known, inputs)))
+        old = rpc.strip_secrets(rpc.plain(request.olds))
+        filled = fill_in(known, inputs, old, named)
+        return provider_pb2.CheckResponse(inputs=rpc.to_struct(filled))
 
-    def _name(self, known: Resource, request: Any, inputs: Json) -> None:
+    def _name(self, known: Resource, request: Any, inputs: Json) -> str | None:
+        """Give a resource a name if it needs one, and return the property that has it."""
         auto = known.autoname
         if auto is None or inputs.get(auto.field) is not None or inputs.get("namePrefix"):
-            return
+            return None
         logical = _logical_name(request.urn)
         old = _values(request.olds).get(auto.field)
         if isinstance(old, str) and auto.pattern(logical).fullmatch(old):
             inputs[auto.field] = old
-            return
+            return auto.field
         if request.HasField("autonaming"):
             mode = request.autonaming.mode
             options = provider_pb2.CheckRequest.AutonamingOptions
             if mode == options.DISABLE:
-                return
+                return None
             inputs[auto.field] = request.autonaming.proposed_name
-            return
+            return auto.field
 
         def is_taken(name: str) -> bool:
             return self._world.store.has_name(known.token, name)
 
         inputs[auto.field] = autonamed(auto, logical, request.urn, is_taken)
+        return auto.field
 
     def Diff(self, request: Any, context: Any) -> Any:
         """Say what differs, and what of it replaces the resource."""
@@ -169,7 +184,7 @@ class Provider(rpc.BaseProvider):
         return provider_pb2.ReadResponse(
             id=record.id,
             properties=self._struct(known, record.outputs),
-            inputs=rpc.to_struct(record.inputs),
+            inputs=rpc.to_struct(with_lists(record.inputs, rpc.plain(request.inputs))),
         )
 
     def _find(self, known: Resource, wanted: str, configured: Json) -> Record | None:

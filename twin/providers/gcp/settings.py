@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from twin.wire.engine_log import EngineLog
 from twin.wire.property_values import Json, as_object, is_unknown
 
 _MAX_CONNECTIONS = 512
@@ -19,6 +20,7 @@ COMMON_KEYS = {
     "billingProject",
     "credentials",
     "defaultLabels",
+    "disableGlobalProjectWarning",
     "impersonateServiceAccount",
     "project",
     "region",
@@ -29,6 +31,20 @@ COMMON_KEYS = {
     "userProjectOverride",
     "zone",
 }
+
+
+NO_PROJECT = """unable to detect a global setting for GCP Project.
+Pulumi will rely on per-resource settings for this operation.
+Set the GCP Project by using:
+\t`pulumi config set gcp:project <project>`
+If you would like to disable this warning use:
+\t`pulumi config set gcp:disableGlobalProjectWarning true`"""
+"""What the official provider says (pulumi-gcp, provider/resources.go, read 2026-11-22)."""
+
+
+def lacks_project(settings: Json) -> bool:
+    """Return whether the official provider would warn of a missing project."""
+    return not settings.get("project") and settings.get("disableGlobalProjectWarning") is not True
 
 
 def parse(arguments: Json) -> Json:
@@ -80,6 +96,23 @@ class Connections:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._settings: OrderedDict[str, Json] = OrderedDict()
+        self._logs: OrderedDict[str, str] = OrderedDict()
+
+    def set_log(self, peer: str, address: str) -> None:
+        """Record where the engine at `peer` takes messages; empty where it does not."""
+        with self._lock:
+            self._logs[peer] = address
+            while len(self._logs) > _MAX_CONNECTIONS:
+                self._logs.popitem(last=False)
+
+    def warn(self, peer: str, message: str) -> None:
+        """Show a warning to the user of the engine at `peer`."""
+        with self._lock:
+            address = self._logs.get(peer, "")
+        engine = EngineLog()
+        engine.connect(address)
+        engine.warn("", message)
+        engine.close()
 
     def set(self, peer: str, settings: Json) -> None:
         """Record what the engine at `peer` configured."""

@@ -11,6 +11,11 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 _PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 _POLICIES = {"foreground": "Foreground", "background": "Background", "orphan": "Orphan"}
 _SKIP = "pulumi.com/skipAwait"
+_SKIPPED = frozenset(
+    ["DaemonSet", "Deployment", "Job", "Namespace", "Pod", "ReplicationController", "StatefulSet"]
+)
+"""Kinds whose `skipAwait` also skips waiting for the end of a delete; the official provider keeps
+that for these alone (`allowsSkipAwaitWithDelete`, pulumi-kubernetes v4.32.0)."""
 
 
 def delete(
@@ -44,7 +49,7 @@ def delete(
         if error.status == 404:
             return
         raise explain(error, obj) from error
-    if naming.is_true(obj, _SKIP):
+    if naming.is_true(obj, _SKIP) and obj["kind"] in _SKIPPED:
         return
     seconds = loop.limit_seconds(obj, custom_seconds, loop.GONE_SECONDS)
     loop.until_gone(kube, live, seconds, stop, tell)

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from typing import Any, ParamSpec
 
@@ -13,6 +14,7 @@ from twin.providers.kubernetes.manifests import (
     fields,
     kinds,
     live,
+    managers,
     naming,
     objects,
 )
@@ -21,7 +23,7 @@ from twin.providers.kubernetes.manifests.immutable import replacing_paths
 from twin.providers.kubernetes.manifests.status import abort_with_detail
 from twin.providers.kubernetes.sessions import Session, Sessions
 from twin.providers.kubernetes.settings import Settings
-from twin.providers.kubernetes.waits import check_of, loop
+from twin.providers.kubernetes.waits import check_of, limit_of, loop
 from twin.wire import rpc
 from twin.wire.kube import JsonObject, KubeError
 
@@ -52,7 +54,14 @@ class KubernetesProvider(rpc.BaseProvider):
 
     version = installed_version("pulumi-kubernetes")
 
-    def __init__(self) -> None:
+    def __init__(self, settle_seconds: Callable[[], float] = lambda: 0.0) -> None:
+        """Start without a connection.
+
+        Args:
+            settle_seconds: how long the endpoints of a Service must stay the same; asked at each
+                wait, as the twin's clock may have been set since.
+        """
+        self._settle_seconds = settle_seconds
         self._sessions = Sessions()
 
     def _session(self, context: Any) -> Session:
@@ -155,48 +164,44 @@ class KubernetesProvider(rpc.BaseProvider):
         """Create an object and wait until it is ready; at preview, a dry run where possible."""
         session, inputs = self._session(context), rpc.plain(request.properties)
         obj = objects.to_object(inputs)
+        how = session.how(obj, {})
         if request.preview:
-            return pb.CreateResponse(properties=self._preview(session, inputs, obj, []))
+            return pb.CreateResponse(properties=self._preview(session, inputs, obj, how))
         stop = session.new_call(context)
-        options = session.settings or Settings()
         tell = functools.partial(session.log.status, request.urn)
-        made = applying.create(
-            session.kube(),
-            obj,
-            upsert=options.upsert,
-            force=options.patch_force,
-            stop=stop,
-            tell=tell,
-        )
-        made = self._ready(session, request, context, made, inputs)
-        properties = rpc.to_struct(objects.to_outputs(made, inputs))
-        return pb.CreateResponse(id=objects.identifier(made), properties=properties)
+        made = applying.create(session.kube(), obj, how, stop, tell)
+        state = _State(inputs, how.manager)
+        made = self._ready(session, request, context, made, state)
+        return pb.CreateResponse(id=objects.identifier(made), properties=state.outputs(made))
 
     @_told
     def Update(self, request: Any, context: Any) -> Any:
         """Update an object and wait until it is ready; at preview, a dry run where possible."""
         session, inputs = self._session(context), rpc.plain(request.news)
-        obj = objects.to_object(inputs)
+        obj, old = objects.to_object(inputs), rpc.strip_secrets(rpc.plain(request.olds))
+        how = session.how(obj, old)
         ignored = [fields.parse(path) for path in request.ignoreChanges]
         if request.preview:
-            return pb.UpdateResponse(
-                properties=self._preview(session, inputs, obj, ignored, created=False)
-            )
+            properties = self._preview(session, inputs, obj, how, ignored, created=False)
+            return pb.UpdateResponse(properties=properties)
         stop = session.new_call(context)
-        options = session.settings or Settings()
         tell = functools.partial(session.log.status, request.urn)
-        made = applying.update(
-            session.kube(), obj, ignored=ignored, force=options.patch_force, stop=stop, tell=tell
-        )
-        made = self._ready(session, request, context, made, inputs)
-        return pb.UpdateResponse(properties=rpc.to_struct(objects.to_outputs(made, inputs)))
+        kube = session.kube()
+        made = applying.update(kube, obj, how, ignored=ignored, stop=stop, tell=tell)
+        state = _State(inputs, how.manager, str(old.get(objects.INITIAL_VERSION) or ""))
+        made = self._ready(session, request, context, made, state, is_update=True)
+        before = managers.manager_of(old.get("__inputs") or {}, old)
+        if old.get(managers.STATE_KEY) and before != how.manager:
+            managers.relinquish(kube, made, before)
+        return pb.UpdateResponse(properties=state.outputs(made))
 
     def _preview(
         self,
         session: Session,
         inputs: JsonObject,
         obj: JsonObject,
-        ignored: list[fields.Path],
+        how: applying.How,
+        ignored: list[fields.Path] | None = None,
         *,
         created: bool = True,
     ) -> Any:
@@ -204,27 +209,33 @@ class KubernetesProvider(rpc.BaseProvider):
         kube = None if rpc.has_unknown(inputs) else session.kube_if_reachable()
         if kube is None:
             return rpc.to_struct(inputs)
-        force = session.settings is not None and session.settings.patch_force
-        result = applying.dry_run(kube, obj, ignored=ignored, created=created, force=force)
+        result = applying.dry_run(kube, obj, how, ignored=ignored or [], created=created)
         if result is None:
             return rpc.to_struct(inputs)
         shown = applying.preview_of(result, created=created)
-        return rpc.to_struct(objects.to_outputs(shown, inputs))
+        return _State(inputs, how.manager).outputs(shown)
 
     def _ready(
-        self, session: Session, request: Any, context: Any, made: JsonObject, inputs: JsonObject
+        self,
+        session: Session,
+        request: Any,
+        context: Any,
+        made: JsonObject,
+        state: "_State",
+        *,
+        is_update: bool = False,
     ) -> JsonObject:
         """Wait for an object that was written; tell the engine its state if it fails."""
-        check = check_of(made)
+        check = check_of(made, self._settle_seconds(), is_update=is_update)
         if check is None:
             return made
-        seconds = loop.limit_seconds(made, request.timeout, loop.READY_SECONDS)
+        seconds = limit_of(made, loop.limit_seconds(made, request.timeout, loop.READY_SECONDS))
         tell = functools.partial(session.log.status, request.urn)
         stop = session.new_call(context)
         try:
             return loop.until_ready(session.kube(), made, check, seconds, stop, tell)
         except NotReady as error:
-            _abort_not_ready(context, error, inputs)
+            _abort_not_ready(context, error, state)
             raise
 
     @_told
@@ -249,10 +260,15 @@ class KubernetesProvider(rpc.BaseProvider):
         shown = (
             live.shaped(found, objects.to_object(inputs)) if inputs else objects.as_inputs(found)
         )
+        now = objects.to_inputs(shown, inputs)
+        old = rpc.strip_secrets(rpc.plain(request.properties))
+        manager = managers.manager_of(objects.to_object(inputs), old)
         return pb.ReadResponse(
             id=objects.identifier(found),
-            properties=rpc.to_struct(objects.to_outputs(found, inputs)),
-            inputs=rpc.to_struct(objects.to_inputs(shown, inputs)),
+            properties=_State(now, manager, str(old.get(objects.INITIAL_VERSION) or "")).outputs(
+                found
+            ),
+            inputs=rpc.to_struct(now),
         )
 
     @_told
@@ -349,12 +365,28 @@ def _detail(change: differ.Change) -> Any:
     return pb.PropertyDiff.Kind.Value(name)
 
 
-def _abort_not_ready(context: Any, error: NotReady, inputs: JsonObject) -> None:
+@dataclass(frozen=True)
+class _State:
+    """What the engine keeps of an object beside the object itself."""
+
+    inputs: JsonObject
+    """With secret wrappers."""
+    manager: str
+    initial_version: str = ""
+
+    def outputs(self, live: JsonObject) -> Any:
+        """Return the outputs for the engine."""
+        return rpc.to_struct(
+            objects.to_outputs(live, self.inputs, self.manager, self.initial_version)
+        )
+
+
+def _abort_not_ready(context: Any, error: NotReady, state: _State) -> None:
     """End a call so that the engine records the object together with what is wrong with it."""
     detail = pb.ErrorResourceInitFailed(
         id=objects.identifier(error.live),
-        properties=rpc.to_struct(objects.to_outputs(error.live, inputs)),
+        properties=state.outputs(error.live),
         reasons=[str(error)],
-        inputs=rpc.to_struct(inputs),
+        inputs=rpc.to_struct(state.inputs),
     )
     abort_with_detail(context, str(error), detail)

@@ -6,6 +6,7 @@ from typing import Any
 from twin.host.paths import TwinPaths
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
+from twin.world.rules import Rules
 
 _WORKERS = 256
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -18,11 +19,17 @@ def serve(paths: TwinPaths) -> tuple[Any, int]:
     threads, which are made when they are needed.
 
     Args:
-        paths: of the twin; the provider keeps nothing on disk, its state lies in the clusters.
+        paths: of the twin, whose clock it reads; it keeps nothing on disk, its state is in the
+            clusters.
     """
-    del paths
+
+    def settle_seconds() -> float:
+        return Rules.of(paths).scaled("kubernetes.service.settle")
+
     server = rpc.grpc_module.server(futures.ThreadPoolExecutor(_WORKERS), options=_OPTIONS)
-    rpc.provider_grpc.add_ResourceProviderServicer_to_server(KubernetesProvider(), server)
+    rpc.provider_grpc.add_ResourceProviderServicer_to_server(
+        KubernetesProvider(settle_seconds), server
+    )
     port = int(server.add_insecure_port("127.0.0.1:0"))
     server.start()
     return server, port

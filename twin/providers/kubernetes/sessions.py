@@ -9,10 +9,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from twin.providers.kubernetes.manifests.applying import How
 from twin.providers.kubernetes.manifests.errors import InvalidInput, ProviderError
-from twin.providers.kubernetes.progress import EngineLog
+from twin.providers.kubernetes.manifests.managers import manager_of
 from twin.providers.kubernetes.settings import Settings, read_kubeconfig
-from twin.wire.kube import Kube, KubeError
+from twin.wire.engine_log import EngineLog
+from twin.wire.kube import JsonObject, Kube, KubeError
 from twin.wire.peers import connected_ports, port_of
 
 _PROBE_SECONDS = 3.0
@@ -37,6 +39,12 @@ class Session:
         with self._lock:
             self.settings = settings
             self._kube, self._probed, self._unreachable = None, False, None
+
+    def how(self, obj: JsonObject, state: JsonObject) -> How:
+        """Return how an object is written, by the provider's arguments and the object's state."""
+        options = self.settings or Settings()
+        manager = manager_of(obj, state)
+        return How(manager, force=options.patch_force, upsert=options.upsert)
 
     def new_call(self, context: Any) -> threading.Event:
         """Return an event that is set when the engine cancels, or goes away during the call."""

@@ -6,6 +6,7 @@ Nothing depends on them: `GKE_INFERENCE_NO_SPEEDUPS=1` runs every program on the
 import os
 
 from twin.pulumi.speedups.sdk_parts import load_by_parts
+from twin.pulumi.speedups.sdk_registration import register_quickly
 from twin.pulumi.speedups.sdk_waits import leave_out_debugging, wait_in_batches
 
 OFF = "GKE_INFERENCE_NO_SPEEDUPS"
@@ -24,7 +25,7 @@ def speed_up_imports() -> None:
 
 
 def speed_up_program(*, shows_debugging: bool) -> None:
-    """Spare the program of this process what it waits for in the SDK and nobody needs.
+    """Spare the program of this process what takes long in the SDK and nobody needs.
 
     Args:
         shows_debugging: whether the engine prints what the SDK writes for debugging.
@@ -32,5 +33,6 @@ def speed_up_program(*, shows_debugging: bool) -> None:
     if not are_on():
         return
     wait_in_batches()
+    register_quickly()
     if not shows_debugging:
         leave_out_debugging()

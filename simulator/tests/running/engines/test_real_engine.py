@@ -40,8 +40,8 @@ _STARTS_IN = 800.0  # half a minute on an idle machine with two cores
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
     """The real and the simulated server."""
     folder = tmp_path_factory.mktemp("engines")
-    real = start_real(folder, f"127.92.{BLOCK}.1")
-    simulated = start_simulated(folder, f"127.92.{BLOCK}.2")
+    real = start_real(folder, f"127.50.{BLOCK}.1")
+    simulated = start_simulated(folder, f"127.50.{BLOCK}.2")
     try:
         yield real.wait(_STARTS_IN), simulated.wait(60)
     finally:

@@ -47,7 +47,7 @@ def test_the_picture_shows_every_point():
 def at_twenty() -> dict[str, Stage]:
     """The stage of the published ladder at which round robin breaks down."""
     return {
-        routing: next(climb(routing, stages=((20, 30),)))
+        routing: next(climb(routing, stages=((20, 24),), warm_up=(15, 25)))
         for routing in ("round-robin", "prefix-affine")
     }
 

@@ -1,5 +1,8 @@
 """Every way a request can end is told apart exactly."""
 
+import socket
+from contextlib import ExitStack, suppress
+
 import pytest
 
 from simulator.traffic import Ask, Options, Outcome, Prompt, Trace, run
@@ -85,6 +88,20 @@ def test_silence_is_a_loss_when_the_time_is_over(server):
 def test_nobody_listening_is_a_loss():
     trace = Trace("t", (ask("good"),))
     found = run(trace, "http://127.0.0.1:9").records[0]
+    assert (found.outcome, found.error) == (Outcome.LOST, "connect")
+
+
+def test_a_connection_that_nobody_takes_is_no_silence():
+    with ExitStack() as held:
+        listener = held.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = listener.getsockname()[1]
+        for _ in range(4):  # until no more wait to be taken
+            client = held.enter_context(socket.socket())
+            client.settimeout(0.1)
+            with suppress(TimeoutError):
+                client.connect(("127.0.0.1", port))
+        trace = Trace("t", (ask("good"),))
+        found = run(trace, f"http://127.0.0.1:{port}", Options(connect_seconds=0.2)).records[0]
     assert (found.outcome, found.error) == (Outcome.LOST, "connect")
 
 

@@ -17,7 +17,8 @@ _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 JQ = (
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_PD_PICKER}")) or '
-    '(.name == "catalogue" and (.image | test("nginx")))) | .name'
+    '(.name == "catalogue" and (.image | test("nginx"))) or '
+    '(.name == "weights-gate" and (.image | test("python")))) | .name'
 )
 """Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
 
@@ -43,6 +44,8 @@ class Kind(enum.StrEnum):
     """The program that its command holds: it loads adapters into the engine beside it."""
     CATALOGUE = "catalogue"
     """A static web server."""
+    GATE = "weights-gate"
+    """The program of the platform that starts models once their weights are there."""
     IDLE = "idle"
     """Nothing runs; it counts as running and ready."""
 
@@ -62,6 +65,8 @@ def kind_of(container: JsonObject) -> Kind:
             return kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
+    if container["name"] == Kind.GATE and "python" in image:
+        return Kind.GATE
     return Kind.IDLE
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from twin.wire.kube import JsonObject, Kube, KubeError
 
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where a container finds its service account's token, and the authority of the API server."""
+
 _REFERENCE = re.compile(r"\$\$|\$\(([-._A-Za-z0-9]+)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 

@@ -18,7 +18,7 @@ from twin.cluster.agent.launching import (
     real_engine,
 )
 from twin.cluster.agent.launching.claims import Kind, kind_of
-from twin.cluster.agent.launching.environment import ConfigError, expand
+from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY
 from twin.host.ports import free_port
@@ -82,6 +82,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         return _upstream(container, kind, place)
     others = {
         Kind.CATALOGUE: _catalogue,
+        Kind.GATE: _gate,
         Kind.IMAGES: _images,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
@@ -151,7 +152,7 @@ def _launched(
     return Launch(
         Kind.ENGINE,
         launcher.command(said, root, place.rules.speed),
-        launcher.environment(environment, root),
+        launcher.environment(environment, root, place.root),
         is_real=is_real,
     )
 
@@ -306,10 +307,26 @@ def _images(container: JsonObject, place: Place) -> Launch:
         hardware.made_for(container),
         launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
     )
-    environment = launcher.environment(_base(place), root)
+    environment = launcher.environment(_base(place), root, place.root)
     return Launch(
         Kind.IMAGES, launcher.command(said, root, place.rules.speed), environment, is_real=is_real
     )
+
+
+def _gate(container: JsonObject, place: Place) -> Launch:
+    """The gate's own program, with its account where a pod has it.
+
+    Raises:
+        ConfigError: its command is not the gate's.
+    """
+    command: list[str] = container.get("command", [])
+    if command[1:] != ["-m", "engine.gate"]:
+        raise ConfigError(f"no gate in the command: {shlex.join(command)}")
+    own = place.kubeconfig.parent
+    root = own / "roots" / container["name"]
+    launcher.link(root, [*place.mounts, Mount(ACCOUNT, own / "serviceaccount", True)])
+    environment = launcher.environment(_base(place), root, place.root)
+    return Launch(Kind.GATE, [sys.executable, *command[1:]], environment, needs_kubeconfig=True)
 
 
 def _loader(container: JsonObject, place: Place) -> Launch:

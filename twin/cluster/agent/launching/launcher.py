@@ -15,6 +15,8 @@ from pathlib import Path
 from twin.cluster.agent.launching.environment import expand
 from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.volumes import Mount
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects import gcs
 from twin.wire.kube import JsonObject
 
 _MODULE = ["-m", "engine"]
@@ -74,11 +76,7 @@ def make_root(
         kind: hardware that the container is made for, which a node without any has, too.
         program: behind `vllm`.
     """
-    for mount in reversed(mounts):
-        place = folder / mount.path.lstrip("/")
-        if not place.exists() and not place.is_symlink():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(mount.folder)
+    link(folder, mounts)
     here = kind if node.kind == "cpu" else node.kind
     for number in range(node.chips):
         device = folder / _DEVICES[here].format(number)
@@ -86,6 +84,15 @@ def make_root(
         device.touch()
     _write_program(folder / "usr/local/bin" / program.name, program)
     return folder
+
+
+def link(folder: Path, mounts: list[Mount]) -> None:
+    """Put a container's mounts, the deepest first, into the folder that stands for its `/`."""
+    for mount in reversed(mounts):
+        place = folder / mount.path.lstrip("/")
+        if not place.exists() and not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(mount.folder)
 
 
 def _write_program(file: Path, program: Program) -> None:
@@ -100,9 +107,6 @@ def _write_program(file: Path, program: Program) -> None:
 def command(said: list[str], root: Path, speed: float = 1.0) -> list[str]:
     """Return the launcher's command line on this machine.
 
-    Weights that nobody uploaded count as there, since a bucket of the twin holds none: the
-    launcher is not made to wait for them.
-
     Args:
         said: its words in the container.
         root: of the container.
@@ -113,8 +117,6 @@ def command(said: list[str], root: Path, speed: float = 1.0) -> list[str]:
         f"--spec={root}{word.partition('=')[2]}" if word.startswith("--spec=") else word
         for word in said[:at]
     ]
-    if not _has_weights(said[at + 1 :], root):
-        options.append("--no-wait")
     options += _settle(options, speed)
     return [sys.executable, *_MODULE, *options, *said[at:]]
 
@@ -129,18 +131,20 @@ def _settle(options: list[str], speed: float) -> list[str]:
     return [f"--settle-seconds={seconds / speed:g}"] if seconds else []
 
 
-def _has_weights(engine: list[str], root: Path) -> bool:
-    source = engine[2] if len(engine) > 2 else ""
-    folder = root / source.lstrip("/")
-    return source.startswith("/") and folder.is_dir() and any(folder.iterdir())
+def environment(base: Mapping[str, str], root: Path, twin: Path | None = None) -> dict[str, str]:
+    """Return a launcher's environment.
 
-
-def environment(base: Mapping[str, str], root: Path) -> dict[str, str]:
-    """Return a launcher's environment."""
+    Args:
+        base: what every container has.
+        root: of the container.
+        twin: folder of the twin, whose object storage it reads.
+    """
+    port = None if twin is None else gcs.port_of(TwinPaths(twin))
     return {
         **base,
-        "GCE_METADATA_HOST": "127.0.0.1:1",  # nobody: the twin has no metadata server for pods
+        "GCE_METADATA_HOST": "127.0.0.1:1",  # nobody: no pod asks it for more than an identity
         "GKE_INFERENCE_ROOT": str(root),
         "PATH": f"{root / 'usr/local/bin'}{os.pathsep}{base['PATH']}",
         "PYTHONPATH": f"{root}/opt/gke-inference",
+        "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{1 if port is None else port}",
     }

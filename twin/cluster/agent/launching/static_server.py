@@ -2,7 +2,8 @@
 
 `python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a
 JSON object of mount path to folder. Understood: `listen PORT;`, `default_type TYPE;` and
-`location [=] PATH { … }` with `return CODE ["TEXT"];` or `alias FILE;`. Anything else in a
+`location [=] PATH { … }` with `return CODE ["TEXT"];`, the text in quotes of either kind, or
+`alias FILE;`. Anything else in a
 configuration is ignored.
 """
 
@@ -15,8 +16,8 @@ from pathlib import Path
 from aiohttp import web
 
 _CONFIGURATION = "/etc/nginx/conf.d"
-_LOCATION = re.compile(r"location\s+(=\s+)?(\S+)\s*\{([^}]*)\}")
-_RETURN = re.compile(r"return\s+(\d+)(?:\s+\"([^\"]*)\")?\s*;")
+_LOCATION = re.compile(r"location\s+(=\s+)?(\S+)\s*\{((?:'[^']*'|[^}'])*)\}")
+_RETURN = re.compile(r"return\s+(\d+)(?:\s+(?:\"([^\"]*)\"|'([^']*)'))?\s*;")
 _ALIAS = re.compile(r"alias\s+(\S+)\s*;")
 _DEFAULT_PORT = 8080
 
@@ -58,7 +59,12 @@ def read_site(text: str) -> Site:
         answer, alias = _RETURN.search(body), _ALIAS.search(body)
         if answer:
             locations.append(
-                Location(bool(equals), path, int(answer.group(1)), answer.group(2) or "")
+                Location(
+                    bool(equals),
+                    path,
+                    int(answer.group(1)),
+                    answer.group(2) or answer.group(3) or "",
+                )
             )
         elif alias:
             locations.append(Location(bool(equals), path, file=alias.group(1)))
@@ -85,14 +91,16 @@ def application(site: Site, mounts: dict[str, str]) -> web.Application:
         if location is None:
             return web.Response(status=404)
         if location.file is None:
-            return web.Response(status=location.status, text=location.text)
+            return web.Response(
+                status=location.status, text=location.text, content_type=site.content_type
+            )
         file = host_path(location.file, mounts)
         if not file.is_file():
             return web.Response(status=404)
         return web.Response(body=file.read_bytes(), content_type=site.content_type)
 
     app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
+    app.router.add_route("*", "/{path:.*}", answer)
     return app
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twin.cluster.agent.launching.environment import ConfigError, Sources, field
+from twin.cluster.agent.launching.tokens import token_of
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 FUSE_DRIVER = "gcsfuse.csi.storage.gke.io"
@@ -30,6 +31,10 @@ def _replace_changed(fresh: Path, folder: Path) -> None:
         if file.is_file() and not (target.exists() and target.read_bytes() == file.read_bytes()):
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)
+
+
+class MountError(Exception):
+    """A volume cannot be mounted (`FailedMount`): its pod stays in `ContainerCreating`."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,17 @@ class Volumes:
         """Return the folder of each volume by name.
 
         Raises:
-            ConfigError: something it refers to is missing; the kubelet would retry.
+            MountError: something it refers to is missing; the kubelet would retry.
         """
-        return {
-            volume["name"]: self._one(volume) for volume in self._pod["spec"].get("volumes", [])
-        }
+        folders: dict[str, Path] = {}
+        for volume in self._pod["spec"].get("volumes", []):
+            name: str = volume["name"]
+            try:
+                folders[name] = self._one(volume)
+            except ConfigError as error:
+                text = f'MountVolume.SetUp failed for volume "{name}" : {error}'
+                raise MountError(text) from error
+        return folders
 
     def refresh(self) -> None:
         """Bring what changed in ConfigMaps and Secrets to the files, as the kubelet does.
@@ -124,8 +135,12 @@ class Volumes:
             options = str(attributes.get("mountOptions", ""))
             only = re.search(r"only-dir[:=]([^,]+)", options)
             stored = self._shared.parent / "gcs" / bucket  # as clients of Cloud Storage upload it
-            is_read = bool(source.get("readOnly"))
-            folder = stored if is_read and stored.is_dir() else self._shared / "buckets" / bucket
+            if not stored.is_dir():
+                raise ConfigError(
+                    f'rpc error: code = NotFound desc = failed to get GCS bucket "{bucket}": '
+                    "storage: bucket doesn't exist"
+                )
+            folder = stored if source.get("readOnly") else self._shared / "buckets" / bucket
             return folder / only.group(1).strip("/") if only else folder
         return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
 
@@ -185,6 +200,9 @@ class Volumes:
                 self._secret(part["secret"], folder)
             elif "downwardAPI" in part:
                 self._downward(part["downwardAPI"], folder)
+            elif "serviceAccountToken" in part:
+                text = token_of(self._kube, self._pod)
+                (folder / part["serviceAccountToken"]["path"]).write_text(text)
 
     def mounts(self, container: JsonObject, folders: dict[str, Path]) -> list[Mount]:
         """Return where a container sees which folder, the deepest path first."""

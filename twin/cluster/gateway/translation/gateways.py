@@ -27,6 +27,7 @@ from twin.cluster.gateway.translation.objects import (
 from twin.cluster.gateway.translation.rules_of_routes import precedence
 
 DEFAULT_ADDRESS = "127.0.0.1"
+_REGIONAL = "gke-l7-regional-external-managed"  # rule gateway.address-tier
 HostRoutes = dict[str, dict[str, tuple[str, Route]]]
 """(creation time of its HTTPRoute, route) by host name and the route's name."""
 
@@ -91,7 +92,13 @@ def address_of(snapshot: Snapshot, gateway: JsonObject) -> str:
         if found is None:
             text = f"spec.addresses: must name a reserved address, got {value}"
             raise Problem("AddressNotUsable", text, "Programmed")
-        return found
+        if gateway["spec"]["gatewayClassName"] == _REGIONAL and found.tier == "PREMIUM":
+            text = (
+                f"spec.addresses: must be of network tier STANDARD for {_REGIONAL}, "
+                f"{value} is PREMIUM"
+            )
+            raise Problem("AddressNotUsable", text, "Programmed")
+        return found.address
     if kind != "IPAddress":
         text = f"spec.addresses: type must be NamedAddress or IPAddress, got {kind}"
         raise Problem("UnsupportedAddress", text)
@@ -135,7 +142,7 @@ def _certificates(
 def _managed(snapshot: Snapshot, name: str, hostname: str, address: str) -> Certificate:
     certificate = snapshot.certificate_named(name, hostname, address)
     if certificate is None:
-        text = f"tls.options: there is no certificate {name}"
+        text = f"tls.options: must name an ACTIVE certificate of the region, got {name}"
         raise Problem("InvalidCertificateRef", text, "ResolvedRefs")
     return certificate
 

@@ -83,7 +83,16 @@ def _own_port(pod: JsonObject, port: int) -> tuple[str, int]:
     return pod["status"]["podIP"], port
 
 
-def _no_address(name: str) -> str | None:
+@dataclass(frozen=True)
+class NamedAddress:
+    """A reserved address of the cloud."""
+
+    address: str
+    tier: str
+    """Network tier, `PREMIUM` or `STANDARD`; empty inside the network."""
+
+
+def _no_address(name: str) -> NamedAddress | None:
     return None
 
 
@@ -96,7 +105,7 @@ class Snapshot:
     """All objects of one cluster that matter to its gateways, by kind and key."""
 
     objects: Mapping[str, Mapping[Key, JsonObject]]
-    address_named: Callable[[str], str | None] = field(default=_no_address)
+    address_named: Callable[[str], NamedAddress | None] = field(default=_no_address)
     """Address that a reserved (named) address of the cloud stands for."""
     certificate_named: Callable[[str, str, str], Certificate | None] = field(
         default=_no_certificate

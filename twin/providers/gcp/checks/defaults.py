@@ -8,37 +8,131 @@ from twin.providers.gcp.schema import Autoname, Field, Resource
 from twin.wire.property_values import Json, as_list, as_object, is_unknown
 
 ATTRIBUTION_LABEL = ("goog-pulumi-provisioned", "true")
+LIST = "__defaults"
+"""Key under which inputs list the properties that the provider filled in."""
 _MAX_NAMES = 10_000
 
 
-def fill_in(known: Resource, inputs: Json) -> Json:
+def fill_in(
+    known: Resource, inputs: Json, old: Json | None = None, named: str | None = None
+) -> Json:
     """Return the inputs with the schema's defaults, also inside the blocks that are given.
 
-    A default is left out where a property that conflicts with it is given.
+    As in the official provider (pulumi-terraform-bridge, pkg/tfbridge/schema.go, `applyDefaults`,
+    read 2026-11-22): no default of a deprecated property, none beside a property that conflicts
+    with it, and none that is false, zero or empty; each block lists what was filled in, and a value
+    that was filled in before stays.
+
+    Args:
+        known: the resource type.
+        inputs: what the program wants, without such lists.
+        old: the inputs before, with them; empty for a new resource.
+        named: the property that got a name of its own.
     """
-    return _fill(known.root, inputs, inputs)
+    filled = _fill(known.root, inputs, inputs, old or {})
+    if named is not None:
+        filled[LIST] = sorted([*filled[LIST], named])
+    return filled
 
 
-def _fill(field: Field, value: Json, top: Json) -> Json:
+def with_every_default(field: Field, value: Json, top: Json | None = None) -> Json:
+    """Return values with all defaults of the schema, as a plan computes outputs from inputs."""
+    whole = value if top is None else top
     filled: Json = {}
     for key, item in value.items():
         child = field.children.get(key)
-        filled[key] = item if child is None else _fill_value(child, item, top)
+        filled[key] = item if child is None else _with_every_default(child, item, whole)
     for key, child in field.children.items():
-        if child.default is None or value.get(key) is not None or child.is_output_only:
-            continue
-        if not _has_rival(field, child, value, top):
+        is_open = value.get(key) is None and not child.is_output_only
+        if is_open and child.default is not None and not _has_rival(field, child, value, whole):
             filled[key] = _typed(child, child.default)
     return filled
 
 
-def _fill_value(field: Field, value: Any, top: Json) -> Any:
+def _with_every_default(field: Field, value: Any, top: Json) -> Any:
+    items, mapping = as_list(value), as_object(value)
+    if not field.block.children:
+        return value
+    if items is not None:
+        return [_with_every_default(field.block, item, top) for item in items]
+    return value if mapping is None else with_every_default(field.block, mapping, top)
+
+
+def without_lists(value: Any) -> Any:
+    """Return a value without the lists of what was filled in, at any depth."""
+    items, mapping = as_list(value), as_object(value)
+    if items is not None:
+        return [without_lists(item) for item in items]
+    if mapping is None:
+        return value
+    return {key: without_lists(item) for key, item in mapping.items() if key != LIST}
+
+
+def with_lists(value: Any, pattern: Any) -> Any:
+    """Return a value with the lists of what was filled in that another one has there."""
+    items, mapping = as_list(value), as_object(value)
+    others, other = as_list(pattern), as_object(pattern)
+    if items is not None and others is not None:
+        rest = [None] * len(items)
+        return [with_lists(*pair) for pair in zip(items, [*others, *rest], strict=False)]
+    if mapping is None or other is None:
+        return value
+    lists = {LIST: other[LIST]} if LIST in other else {}
+    return {**{key: with_lists(item, other.get(key)) for key, item in mapping.items()}, **lists}
+
+
+def _fill(field: Field, value: Json, top: Json, old: Json) -> Json:
+    filled: Json = {}
+    for key, item in value.items():
+        child = field.children.get(key)
+        filled[key] = item if child is None else _fill_value(child, item, top, old.get(key))
+    listed: list[str] = []
+    for key, child in field.children.items():
+        if value.get(key) is not None or not _has_default(child):
+            continue
+        if _has_rival(field, child, value, top) or _has_default_rival(field, child):
+            continue
+        default = _default(child, key, old)
+        if default is not None:
+            filled[key] = default
+            listed.append(key)
+    filled[LIST] = sorted(listed)
+    return filled
+
+
+def _has_default(child: Field) -> bool:
+    is_gone = child.deprecated and not child.required
+    return child.default is not None and not child.is_output_only and not is_gone
+
+
+def _has_default_rival(parent: Field, child: Field) -> bool:
+    """Return whether a property that excludes this one has a default itself."""
+    for path in (*child.conflicts_with, *child.exactly_one_of):
+        rival = parent.by_source_name.get(path.rpartition(".")[2])
+        if path != child.path and rival is not None and rival.default is not None:
+            return True
+    return False
+
+
+def _default(child: Field, key: str, old: Json) -> Any:
+    """Return what fills a property in: what did before, or what the schema says."""
+    if old.get(key) is not None and key in (as_list(old.get(LIST, [key])) or []):
+        return old[key]
+    is_zero = child.default in (False, 0, "")
+    return None if is_zero and not child.is_overlay_default else _typed(child, child.default)
+
+
+def _fill_value(field: Field, value: Any, top: Json, old: Any) -> Any:
     if not field.block.children:
         return value
     items, mapping = as_list(value), as_object(value)
     if items is not None:
-        return [_fill_value(field.block, item, top) for item in items]
-    return value if mapping is None else _fill(field.block, mapping, top)
+        before = [*(as_list(old) or []), *([None] * len(items))]
+        return [
+            _fill_value(field.block, item, top, was)
+            for item, was in zip(items, before, strict=False)
+        ]
+    return value if mapping is None else _fill(field.block, mapping, top, as_object(old) or {})
 
 
 def _typed(field: Field, default: Any) -> Any:

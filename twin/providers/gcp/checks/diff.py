@@ -104,6 +104,8 @@ def _value(where: str, field: Field, old: Any, new: Any) -> Iterator[Change]:
 def _left_out(where: str, field: Field, old: Any) -> Iterator[Change]:
     if field.computed or _is_zero(old):
         return
+    if field.default is not None and is_same(field, old, field.default):
+        return
     if field.kind == "object" and _is_only_computed(field, as_object(old) or {}):
         return
     if field.kind == "string" and is_same(field, old, ""):

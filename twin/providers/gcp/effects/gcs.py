@@ -44,6 +44,12 @@ def url(paths: TwinPaths) -> str:
         return f"http://127.0.0.1:{found if found is not None else _start(paths)}"
 
 
+def repair(paths: TwinPaths) -> None:
+    """Start the server again, with its data and its port, where it ran once and ended."""
+    if _saved_port(paths) is not None:
+        url(paths)
+
+
 def _start(paths: TwinPaths) -> int:
     port = _saved_port(paths)
     if port is None or not _is_free(port):

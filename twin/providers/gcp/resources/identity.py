@@ -52,6 +52,9 @@ _TEMPLATES: dict[str, str] = {
     "compute/snapshot": _P + "global/snapshots/{name}",
     "compute/sSLPolicy": _P + "global/sslPolicies/{name}",
     "compute/targetHttpsProxy": _P + "global/targetHttpsProxies/{name}",
+    "compute/sharedVPCHostProject": "{project}",
+    "compute/sharedVPCServiceProject": "{hostProject}/{serviceProject}",
+    "compute/subnetworkIAMMember": _P + "regions/{region}/subnetworks/{subnetwork}/{role}/{member}",
     "compute/uRLMap": _P + "global/urlMaps/{name}",
     "containeranalysis/noteIamMember": _P + "notes/{note}/{role}/{member}",
     "containeranalysis/note": _P + "notes/{name}",
@@ -103,7 +106,16 @@ _TEMPLATES: dict[str, str] = {
     "vertex/aiEndpoint": _L + "endpoints/{name}",
     "vertex/aiEndpointWithModelGardenDeployment": _L + "endpoints/{digits}",
 }
-_LAST_ONLY = {"cluster", "router", "managedZone", "subscription", "topic", "service", "repository"}
+_LAST_ONLY = {
+    "cluster",
+    "router",
+    "managedZone",
+    "subscription",
+    "topic",
+    "service",
+    "repository",
+    "subnetwork",
+}
 """Inputs that may be links, of which an id holds the name."""
 
 

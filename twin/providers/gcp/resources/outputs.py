@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from twin.providers.gcp.checks.defaults import planned_labels
+from twin.providers.gcp.checks.defaults import planned_labels, with_every_default
 from twin.providers.gcp.resources.identity import COMPUTE_API, digest, digits, project_number
 from twin.providers.gcp.resources.special_outputs import special
 from twin.providers.gcp.schema import Field, Resource
@@ -31,6 +31,7 @@ def planned(known: Resource, inputs: Json, old: Json, settings: Json) -> Json:
         old: outputs before; empty where the resource is new.
         settings: of the provider: project, region, zone, labels.
     """
+    inputs = with_every_default(known.root, inputs)
     result = _merge(known.root, old, inputs) if old else dict(inputs)
     for key, field in known.fields.items():
         if result.get(key) is None and field.plan_default is not None:

@@ -225,7 +225,7 @@ def _is_foreign(reference: Reference, value: str, project: str) -> bool:
     path = relative_path(value)
     parts = path.split("/")
     if parts[0] == "projects" and len(parts) > 1 and parts[1] not in (project, "-"):
-        return True
+        return not {NETWORK, SUBNETWORK} & set(reference.targets)  # a host project shares them
     if NETWORK in reference.targets and last_segment(path) == "default":
         return True
     if ACCOUNT in reference.targets:

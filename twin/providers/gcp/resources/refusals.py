@@ -5,10 +5,18 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gke_inference.catalogue.versions import version_key
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
+from twin.providers.gcp.resources.shared_vpc import (
+    check_network,
+    missing_network,
+    not_of_network,
+)
+from twin.providers.gcp.resources.special_outputs import channel_of
 from twin.providers.gcp.schema import Resource
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path, last_segment
+from twin.world.machines import Provisioning, UnknownMachineError, machine, offered_in
 from twin.world.regions import is_region, is_zone, region_of, regions, suggestion
 from twin.world.store import Record, Store
 
@@ -27,22 +35,28 @@ def check_create(
         CloudError: the first problem, as Google says it.
     """
     _check_location(known, inputs)
-    check_references(found)
+    check_references(known, project, found)
     for check in _CREATE.get(known.kind, ()):
         check(inputs, project, store, found)
     if known.kind.lower().endswith("iammember"):
         _check_member(inputs, project, store)
 
 
-def check_references(found: list[Link]) -> None:
-    """Refuse references to what does not exist.
+def check_references(known: Resource, project: str, found: list[Link]) -> None:
+    """Refuse references to what does not exist (rule cloud.missing).
 
     Raises:
         CloudError: the first one.
     """
     for link in found:
-        if link.target is None and link.is_checked:
-            raise _missing(link)
+        if link.target is not None or not link.is_checked:
+            continue
+        if known.kind == "container/cluster" and link.path == "network":
+            raise missing_network(link, project)
+        if known.kind == "container/cluster" and link.path == "subnetwork":
+            network = next((each.value for each in found if each.path == "network"), "default")
+            raise not_of_network(link.value, network)
+        raise _missing(link)
 
 
 def check_delete(known: Resource, record: Record, store: Store) -> None:
@@ -97,7 +111,7 @@ def _missing(link: Link) -> CloudError:
             400, f"Service account {last_segment(link.value)} does not exist.", "badRequest"
         )
     if noun == "Bucket":
-        return CloudError(404, f"The specified bucket {link.value} does not exist.", "notFound")
+        return CloudError(404, "The specified bucket does not exist.", "notFound")
     if noun == "Cluster":
         return CloudError(404, f"Not found: {link.value}.", "notFound")
     return CloudError(404, f"The {noun} '{link.value}' ({link.path}) was not found", "notFound")
@@ -190,6 +204,8 @@ def _check_cluster(inputs: Json, project: str, store: Store, found: list[Link]) 
     autopilot = inputs.get("enableAutopilot") is True
     if autopilot and not is_region(location):
         raise CloudError(400, "Autopilot clusters must be regional clusters.", "badRequest")
+    check_version(inputs)
+    check_disk(inputs)
     if inputs.get("initialNodeCount") == 0 and not autopilot:
         raise CloudError(400, "Cluster.initial_node_count must be greater than zero.", "badRequest")
     subnetwork = next((link.target for link in found if link.path == "subnetwork"), None)
@@ -204,6 +220,37 @@ def _check_cluster(inputs: Json, project: str, store: Store, found: list[Link]) 
         )
 
 
+def check_version(inputs: Json) -> None:
+    """Refuse a version that the channel is not known to have (rule cloud.version)."""
+    asked = inputs.get("minMasterVersion")
+    if not isinstance(asked, str) or not asked[:1].isdigit():
+        return
+    newest = channel_of(inputs).newest
+    if version_key(asked) > version_key(newest):
+        raise CloudError(
+            400,
+            f'Master version "{asked}" is unsupported: the newest of the release channel is '
+            f"{newest}.",
+            "badRequest",
+        )
+
+
+def check_disk(inputs: Json) -> None:
+    """Refuse defaults that no node with an accelerator could boot from (rule cloud.boot-disk)."""
+    scaling = as_object(inputs.get("clusterAutoscaling")) or {}
+    limits = as_list(scaling.get("resourceLimits")) or []
+    kinds = {str((as_object(limit) or {}).get("resourceType")) for limit in limits}
+    disk = get_path(scaling, "autoProvisioningDefaults.diskType") or "pd-standard"
+    chips = sorted(kinds - {"cpu", "memory"})
+    if scaling.get("enabled") is True and chips and disk == "pd-standard":
+        raise CloudError(
+            400,
+            f"[{disk}] features are not compatible for creating instance: machines with "
+            f"{', '.join(chips)} do not boot from it.",
+            "badRequest",
+        )
+
+
 def _check_cluster_subnetwork(inputs: Json, location: str, subnetwork: Record) -> None:
     region = last_segment(str(subnetwork.outputs.get("region", "")))
     if region and region != region_of(location):
@@ -214,13 +261,15 @@ def _check_cluster_subnetwork(inputs: Json, location: str, subnetwork: Record) -
         )
     blocks = as_list(subnetwork.inputs.get("secondaryIpRanges")) or []
     names = {(as_object(block) or {}).get("rangeName") for block in blocks}
-    for key in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
+    uses = {"Pod": "clusterSecondaryRangeName", "Services": "servicesSecondaryRangeName"}
+    for use, key in uses.items():
         wanted = get_path(inputs, f"ipAllocationPolicy.{key}")
         if wanted and wanted not in names:
+            network = subnetwork.outputs.get("network")
             raise CloudError(
                 400,
-                f"Pod or service secondary range {wanted} does not exist in subnetwork "
-                f"{subnetwork.name}.",
+                f'{use} secondary range "{wanted}" not found in network "{network}", '
+                f'subnetwork "{subnetwork.name}".',
                 "badRequest",
             )
 
@@ -245,9 +294,39 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
             400, "Autopilot clusters do not support node pools of their users.", "badRequest"
         )
     _check_zones(inputs, str(cluster.outputs["location"]))
-    machine = get_path(inputs, "nodeConfig.machineType")
-    if isinstance(machine, str) and machine and not is_machine_type(machine):
-        raise CloudError(400, f"Machine type {machine} does not exist.", "badRequest")
+    name = get_path(inputs, "nodeConfig.machineType")
+    if isinstance(name, str) and name and not is_machine_type(name):
+        raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
+    if isinstance(name, str) and name:
+        own = cluster.outputs.get("nodeLocations")
+        check_offered(inputs, name, as_list(inputs.get("nodeLocations")) or as_list(own) or [])
+
+
+def check_offered(inputs: Json, name: str, zones: list[Any]) -> None:
+    """Refuse a machine that a zone of the pool does not have (rule capacity.zones)."""
+    try:
+        item = machine(name)
+    except UnknownMachineError:
+        return  # a type of a naming rule that nobody here knows has no accelerator
+    for zone in zones:
+        if not offered_in(item, str(zone), bought(inputs)):
+            raise CloudError(
+                400,
+                f"Machine type with name '{name}' does not exist in zone '{zone}', or is not "
+                f"sold there by {bought(inputs)}.",
+                "badRequest",
+            )
+
+
+def bought(inputs: Json) -> Provisioning:
+    """Return how the machines of a node pool are bought."""
+    if get_path(inputs, "nodeConfig.reservationAffinity.consumeReservationType") == (
+        "SPECIFIC_RESERVATION"
+    ):
+        return "reservation"
+    if get_path(inputs, "nodeConfig.flexStart") is True:
+        return "flex-start"
+    return "spot" if get_path(inputs, "nodeConfig.spot") is True else "on-demand"
 
 
 def check_empty(record: Record, object_count: int) -> None:
@@ -258,8 +337,20 @@ def check_empty(record: Record, object_count: int) -> None:
         )
 
 
+def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a record whose name is outside its zone (rule cloud.dns-record)."""
+    del project, store
+    for zone in (link.target for link in found):
+        name, of = str(inputs["name"]), "" if zone is None else str(zone.outputs.get("dnsName", ""))
+        if zone is not None and name != of and not name.endswith(f".{of}"):
+            raise CloudError(
+                400, f"Invalid value for 'entity.change.additions[0].name': '{name}'", "invalid"
+            )
+
+
 _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
     "compute/subnetwork": (check_ranges,),
-    "container/cluster": (_check_cluster,),
+    "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
+    "dns/recordSet": (_check_record,),
 }

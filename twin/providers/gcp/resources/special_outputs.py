@@ -4,6 +4,7 @@ import hashlib
 from base64 import b64encode
 from collections.abc import Callable
 
+from gke_inference.catalogue.versions import Channel, channel, minor_of
 from twin.providers.gcp.resources.identity import (
     COMPUTE_API,
     digest,
@@ -23,8 +24,8 @@ from twin.wire.property_values import (
 from twin.world.regions import default_zones, region_of
 
 GKE_API = "https://container.googleapis.com/v1beta1/"
-DEFAULT_VERSION = "1.34.1-gke.1829001"
-"""Version of a cluster that names none (the release channel's default at the date of the data)."""
+DEFAULT_VERSION = channel("regular").default
+"""Version of what names neither version nor channel."""
 
 
 def special(known: Resource, values: Json, resource_id: str, seed: str, project: str) -> Json:
@@ -35,12 +36,21 @@ def special(known: Resource, values: Json, resource_id: str, seed: str, project:
 
 def version_of(values: Json) -> str:
     """Return the GKE version of a cluster: what was asked for, made whole, or the default."""
-    asked = values.get("minMasterVersion")
+    asked, seen = values.get("minMasterVersion"), channel_of(values)
     if not isinstance(asked, str) or asked in ("", "latest", "-"):
-        return DEFAULT_VERSION
+        return seen.default
     if "-gke." in asked:
         return asked
+    for known in (seen.newest, seen.default):
+        if minor_of(asked) == minor_of(known):
+            return known
     return f"{asked}-gke.1000000" if asked.count(".") >= 2 else f"{asked}.1-gke.1000000"
+
+
+def channel_of(values: Json) -> Channel:
+    """Return what the release channel of a cluster is known to have."""
+    name = str(get_path(values, "releaseChannel.channel") or "REGULAR").lower()
+    return channel("regular" if name == "unspecified" else name)
 
 
 def _cluster(values: Json, resource_id: str, _seed: str, project: str) -> Json:
@@ -161,6 +171,26 @@ def _zone(_values: Json, _resource_id: str, seed: str, _project: str) -> Json:
     return {"nameServers": servers, "managedZoneId": digits(seed, length=19)}
 
 
+def _authorization(values: Json, resource_id: str, seed: str, _project: str) -> Json:
+    """Return the record that proves a domain (rule cloud.dns-authorization-record)."""
+    location = str(values.get("location") or "global")
+    kind = values.get("type") or ("FIXED_RECORD" if location == "global" else "PER_PROJECT_RECORD")
+    where = "/".join(resource_id.split("/")[:4])
+    mark = "" if kind == "FIXED_RECORD" else f"_{digest(where)[:16]}"
+    record: Json = {
+        "data": f"{digest(seed)[:32]}.1.authorize.certificatemanager.goog.",
+        "name": f"_acme-challenge{mark}.{values['domain']}.",
+        "type": "CNAME",
+    }
+    return {"dnsResourceRecords": [record], "type": kind}
+
+
+def _certificate(values: Json, _resource_id: str, _seed: str, _project: str) -> Json:
+    managed = as_object(values.get("managed"))
+    found: Json = {"sanDnsnames": (managed or {}).get("domains") or []}
+    return found if managed is None else {**found, "managed": {**managed, "state": "PROVISIONING"}}
+
+
 def _sink(values: Json, _resource_id: str, _seed: str, project: str) -> Json:
     own = f"serviceAccount:service-{project_number(project)}@gcp-sa-logging.iam.gserviceaccount.com"
     shared = "serviceAccount:cloud-logs@system.gserviceaccount.com"
@@ -207,6 +237,8 @@ def _address(values: Json, _resource_id: str, _seed: str, _project: str) -> Json
 
 _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
     "artifactregistry/repository": _repository,
+    "certificatemanager/certificate": _certificate,
+    "certificatemanager/dnsAuthorization": _authorization,
     "cloudrunv2/service": _run,
     "compute/address": _address,
     "compute/network": _network,

@@ -30,6 +30,9 @@ class Field:
     force_new: bool = False
     sensitive: bool = False
     default: Any = None
+    is_overlay_default: bool = False
+    """Whether the default is Pulumi's own, not Terraform's."""
+    deprecated: bool = False
     plan_default: Any = None
     min_items: int = 0
     max_items: int | None = None

@@ -112,6 +112,8 @@ def _field(path: str, data: dict[str, Any]) -> Field:
         force_new=bool(data.get("force_new")),
         sensitive=bool(data.get("sensitive")),
         default=data.get("pulumi_default", data.get("default")),
+        is_overlay_default="pulumi_default" in data,
+        deprecated=bool(data.get("deprecated")),
         plan_default=data.get("plan_default"),
         min_items=data.get("min_items", 0),
         max_items=data.get("max_items"),

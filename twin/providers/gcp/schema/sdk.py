@@ -14,6 +14,17 @@ from twin.providers.gcp.schema.fields import Autoname, Field, Resource
 
 _types: Any = importlib.import_module("pulumi._types")
 _SCALARS: dict[Any, str] = {str: "string", int: "int", float: "float", bool: "bool"}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    # hashicorp/terraform-provider-google-beta, google_monitoring_uptime_check_config, 2026-11-22
+    "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig": {
+        "contentMatchers.jsonPathMatcher.jsonMatcher": "EXACT_MATCH",
+        "contentMatchers.matcher": "CONTAINS_STRING",
+        "httpCheck.path": "/",
+        "httpCheck.requestMethod": "GET",
+        "period": "300s",
+    }
+}
+"""Defaults, which the SDK does not know, of types that stacks use."""
 _CLASSES = re.compile(r'resource_modules="""(.*?)"""', re.DOTALL)
 
 
@@ -69,6 +80,9 @@ def resource(token: str) -> Resource | None:
         child = _field(name, name, kind, required=name in needed)
         child.computed = not child.required
         root.children[name] = child
+    defaults = _DEFAULTS.get(token, {})
+    for field in root.walk() if defaults else ():
+        field.default = defaults.get(field.path)
     named = "name" in arguments and "name" not in needed
     return Resource(
         token=token,

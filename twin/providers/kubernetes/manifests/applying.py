@@ -1,31 +1,41 @@
-"""Create and update: server-side apply, its dry run, and what is worth trying again."""
+"""Create and update: server-side apply, its dry run, and what is worth trying again.
+
+Source of what is done when: pulumi-kubernetes v4.32.0, `Creation` and `Update` in
+provider/pkg/await/await.go.
+"""
 
 import copy
+import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from twin.providers.kubernetes.manifests import naming
 from twin.providers.kubernetes.manifests.errors import ProviderError, describe, explain
 from twin.providers.kubernetes.manifests.fields import Path
+from twin.providers.kubernetes.manifests.managers import CREATOR, adopt, takes_over
 from twin.providers.kubernetes.manifests.ownership import leave_ignored
 from twin.wire.kube import JsonObject, Kube, KubeError
 from twin.wire.rpc import UNKNOWN
 
-MANAGER = "pulumi-kubernetes"
-_FORCE = "pulumi.com/patchForce"
-_FIELD_MANAGER = "pulumi.com/patchFieldManager"
-KIND_SECONDS = 120.0
-"""How long a kind that the cluster does not serve yet is waited for: GKE installs the definitions
-of its own kinds some minutes after the cluster is there."""
-_NAMESPACE_SECONDS = 15.0
+MISSING_SECONDS = 31.0
+"""How long a creation waits for its kind or its namespace: the official provider tries six times,
+1, 2, 4, 8 and 16 s after one another."""
 _SERVER_SECONDS = 30.0
 _TRY_AGAIN_SECONDS = 0.5
+_DEFINITION = "CustomResourceDefinition"
 
 
-def field_manager(obj: JsonObject) -> str:
-    """Return the field manager an object is applied with."""
-    return str(naming.annotations(obj).get(_FIELD_MANAGER) or MANAGER)
+@dataclass(frozen=True)
+class How:
+    """How the objects of a provider instance are written."""
+
+    manager: str
+    """Field manager of the object."""
+    force: bool = False
+    """The provider's `enablePatchForce`: take over fields that other managers own."""
+    upsert: bool = False
+    """The provider's `upsertExistingObjects`: a creation applies, also what exists already."""
 
 
 def placed(kube: Kube, obj: JsonObject) -> JsonObject:
@@ -44,32 +54,22 @@ def placed(kube: Kube, obj: JsonObject) -> JsonObject:
 def read(kube: Kube, obj: JsonObject) -> JsonObject | None:
     """Return the live object, or None where it, its namespace or its kind is not there."""
     try:
-        live = kube.get(kube.path_of(placed(kube, obj)))
+        return _get(kube, placed(kube, obj))
     except KubeError as error:
         if error.status == 404:
             return None
         raise
-    live.setdefault("apiVersion", obj["apiVersion"])
-    live.setdefault("kind", obj["kind"])
-    return live
 
 
 def create(
-    kube: Kube,
-    obj: JsonObject,
-    *,
-    upsert: bool,
-    force: bool,
-    stop: threading.Event,
-    tell: Callable[[str], None],
+    kube: Kube, obj: JsonObject, how: How, stop: threading.Event, tell: Callable[[str], None]
 ) -> JsonObject:
     """Create an object and return it.
 
     Args:
         kube: the cluster.
         obj: what to create.
-        upsert: update an object that is there already, instead of refusing.
-        force: take fields over from other managers.
+        how: as whom, and whether an object that exists already is taken over.
         stop: ends the waiting for a kind or a namespace.
         tell: shows progress.
 
@@ -79,43 +79,44 @@ def create(
 
     def attempt() -> JsonObject:
         target = placed(kube, obj)
-        if not upsert and read(kube, target) is not None:
-            raise ProviderError(
-                f"{describe(target)}: exists already. Import it, give it another name, or set "
-                "upsert_existing_objects on the provider to take it over"
-            )
-        return _apply(kube, target, force=force)
+        if not how.upsert:
+            return _post(kube, target)
+        force = takes_over(obj, None, is_enabled=how.force, is_preview=False)
+        return kube.apply(target, manager=how.manager, force=force)
 
-    return _patiently(attempt, obj, stop, tell)
+    return _patiently(attempt, obj, how.manager, stop, tell)
 
 
 def update(
     kube: Kube,
     obj: JsonObject,
+    how: How,
     *,
     ignored: list[Path],
-    force: bool,
     stop: threading.Event,
     tell: Callable[[str], None],
 ) -> JsonObject:
-    """Update an object, or create it again if somebody deleted it, and return it.
+    """Update an object and return it.
 
     Raises:
-        ProviderError: the API server refused.
+        ProviderError: the API server refused, or the object is gone.
     """
 
     def attempt() -> JsonObject:
         target = placed(kube, obj)
-        live = read(kube, target) if ignored else None
-        if live is not None:
-            target = leave_ignored(target, live, ignored, field_manager(obj))
-        return _apply(kube, target, force=force)
+        live = _get(kube, target)
+        if obj["kind"] == _DEFINITION:
+            return _replace(kube, target, live, how.manager)
+        live = adopt(kube, live, how.manager)
+        target = leave_ignored(target, live, ignored, how.manager)
+        force = takes_over(obj, live, is_enabled=how.force, is_preview=False)
+        return kube.apply(target, manager=how.manager, force=force)
 
-    return _patiently(attempt, obj, stop, tell)
+    return _patiently(attempt, obj, how.manager, stop, tell, waits=False)
 
 
 def dry_run(
-    kube: Kube, obj: JsonObject, *, ignored: list[Path], created: bool, force: bool = False
+    kube: Kube, obj: JsonObject, how: How, *, ignored: list[Path], created: bool
 ) -> JsonObject | None:
     """Return what an apply would make of an object, or None where that cannot be said yet.
 
@@ -128,18 +129,20 @@ def dry_run(
     try:
         target = placed(kube, obj)
         if created:
-            return _dry_create(kube, target)
-        live = read(kube, target) if ignored else None
-        if live is not None:
-            target = leave_ignored(target, live, ignored, field_manager(obj))
-        return _apply(kube, target, force=force, dry_run=True)
+            return _dry_create(kube, target, how)
+        live = _get(kube, target)
+        if obj["kind"] == _DEFINITION:
+            return _replace(kube, target, live, how.manager, dry_run=True)
+        target = leave_ignored(target, live, ignored, how.manager)
+        force = takes_over(obj, live, is_enabled=how.force, is_preview=True)
+        return kube.apply(target, manager=how.manager, force=force, dry_run=True)
     except KubeError as error:
         if _is_missing_namespace(error):
             _check_fields(kube, obj)
             return None
         if error.reason == "AlreadyExists" or error.status in (0, 403, 404, 429, 503):
             return None  # still to be replaced, not there yet, not ours to see, or a busy server
-        raise explain(error, obj) from error
+        raise explain(error, obj, how.manager) from error
 
 
 def preview_of(result: JsonObject, *, created: bool) -> JsonObject:
@@ -153,42 +156,58 @@ def preview_of(result: JsonObject, *, created: bool) -> JsonObject:
     return preview
 
 
-def _apply(kube: Kube, obj: JsonObject, *, force: bool, dry_run: bool = False) -> JsonObject:
-    return kube.apply(
-        obj,
-        manager=field_manager(obj),
-        force=force or naming.is_true(obj, _FORCE),
-        dry_run=dry_run,
-    )
+def _get(kube: Kube, target: JsonObject) -> JsonObject:
+    live = kube.get(kube.path_of(target))
+    return {"apiVersion": target["apiVersion"], "kind": target["kind"], **live}
 
 
-def _dry_create(kube: Kube, obj: JsonObject) -> JsonObject:
-    metadata = obj["metadata"]
-    collection = kube.path_of(obj["apiVersion"], obj["kind"], metadata.get("namespace"))
-    return kube.post(
-        collection,
-        obj,
-        dryRun="All",
-        fieldValidation="Strict",
-        fieldManager=field_manager(obj),
-    )
+def _replace(
+    kube: Kube, obj: JsonObject, live: JsonObject, manager: str, *, dry_run: bool = False
+) -> JsonObject:
+    """Replace a definition as a whole, as the official provider does."""
+    version = live["metadata"]["resourceVersion"]
+    whole = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
+    options = {"dryRun": "All"} if dry_run else {}
+    return kube.put(kube.path_of(whole), whole, fieldManager=manager, **options)
+
+
+def _post(kube: Kube, obj: JsonObject, *, dry_run: bool = False) -> JsonObject:
+    collection = kube.path_of(obj["apiVersion"], obj["kind"], obj["metadata"].get("namespace"))
+    options = {"dryRun": "All"} if dry_run else {}
+    return kube.post(collection, obj, fieldValidation="Strict", fieldManager=CREATOR, **options)
+
+
+def _dry_create(kube: Kube, obj: JsonObject, how: How) -> JsonObject:
+    if not how.upsert:
+        return _post(kube, obj, dry_run=True)
+    try:
+        return kube.apply(obj, manager=how.manager, force=True, dry_run=True)
+    except KubeError as error:
+        if error.status != 422 or "field is immutable" not in error.message:
+            raise
+    # an object of that name is to be replaced: show what another name would give
+    metadata = {**obj["metadata"], "name": f"{obj['metadata']['name']}-{secrets.token_hex(3)}"}
+    return kube.apply({**obj, "metadata": metadata}, manager=how.manager, force=True, dry_run=True)
 
 
 def _check_fields(kube: Kube, obj: JsonObject) -> None:
     """Check an object whose namespace is missing as if it lay in `default`."""
     moved = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
     try:
-        _dry_create(kube, moved)
+        _post(kube, moved, dry_run=True)
     except KubeError as error:
         if error.status in (400, 422):
-            raise explain(error, obj) from error
+            raise explain(error, obj, CREATOR) from error
 
 
 def _patiently(
     attempt: Callable[[], JsonObject],
     obj: JsonObject,
+    manager: str,
     stop: threading.Event,
     tell: Callable[[str], None],
+    *,
+    waits: bool = True,
 ) -> JsonObject:
     """Call `attempt` until it works or its failure is not one that passes by itself."""
     start = time.monotonic()
@@ -196,22 +215,32 @@ def _patiently(
         try:
             return attempt()
         except KubeError as error:
-            limit, reason = _patience(error, obj)
+            limit, reason = _patience(error, obj, waits=waits)
             if time.monotonic() - start > limit or stop.is_set():
-                raise explain(error, obj) from error
+                raise _told(error, obj, manager) from error
             tell(reason)
         stop.wait(_TRY_AGAIN_SECONDS)
 
 
-def _patience(error: KubeError, obj: JsonObject) -> tuple[float, str]:
+def _patience(error: KubeError, obj: JsonObject, *, waits: bool) -> tuple[float, str]:
     """Return how long a failure is worth waiting for (seconds), and what is waited for."""
-    if error.reason == "NoSuchKind":
-        return KIND_SECONDS, f"waiting for the cluster to serve {obj['apiVersion']} {obj['kind']}"
-    if _is_missing_namespace(error):
-        return _NAMESPACE_SECONDS, f"waiting for namespace {obj['metadata'].get('namespace')}"
-    if error.status in (0, 429, 503) or "failed calling webhook" in error.message:
+    if waits and error.reason == "NoSuchKind":
+        kind = f"{obj['apiVersion']} {obj['kind']}"
+        return MISSING_SECONDS, f"waiting for the cluster to serve {kind}"
+    if waits and _is_missing_namespace(error):
+        return MISSING_SECONDS, f"waiting for namespace {obj['metadata'].get('namespace')}"
+    if error.status in (0, 429, 503):  # as the official client: a busy or restarting server
         return _SERVER_SECONDS, f"trying again: {error.message}"
     return 0.0, ""
+
+
+def _told(error: KubeError, obj: JsonObject, manager: str) -> ProviderError:
+    if error.reason == "AlreadyExists":
+        return ProviderError(
+            f"{describe(obj)}: already exists. Import it, give it another name, or set "
+            "upsert_existing_objects on the provider to take it over"
+        )
+    return explain(error, obj, manager)
 
 
 def _is_missing_namespace(error: KubeError) -> bool:

@@ -40,21 +40,30 @@ def describe(obj: dict[str, Any]) -> str:
     return f"{obj.get('kind', 'object')} {f'{namespace}/' if namespace else ''}{name}"
 
 
-def explain(error: KubeError, obj: dict[str, Any]) -> ProviderError:
-    """Turn a refusal of the API server into one message that names the object."""
+_CONFLICTS = (
+    "https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/"
+    "managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources"
+)
+
+
+def explain(error: KubeError, obj: dict[str, Any], manager: str = "") -> ProviderError:
+    """Turn a refusal of the API server into one message that names the object.
+
+    A conflict has the words of the official provider (`handleSSAErr`).
+
+    Args:
+        error: what the API server answered.
+        obj: what it was asked to write.
+        manager: who asked.
+    """
     what = describe(obj)
     causes: list[dict[str, Any]] = entries(error.details, "causes")
     if error.status == 409 and any(c.get("reason") == "FieldManagerConflict" for c in causes):
-        fields = "; ".join(f"{c.get('field')} ({_manager(c)})" for c in causes)
         return ProviderError(
-            f"{what}: server-side apply conflict, owned by another field manager: {fields}. Leave "
-            "the fields out, list them in ignore_changes, or set the annotation "
-            'pulumi.com/patchForce: "true" to take them over'
+            f"{what}: server-side apply field conflict detected, see {_CONFLICTS} for "
+            f'troubleshooting help\nThe resource managed by field manager "{manager}" had an apply '
+            f"conflict: {error.message}"
         )
     if error.status == 0:
         return ProviderError(f"{what}: the cluster cannot be reached: {error.message}")
     return ProviderError(f"{what}: {error.message}")
-
-
-def _manager(cause: dict[str, Any]) -> str:
-    return str(cause.get("message", "another manager")).removeprefix("conflict with ")

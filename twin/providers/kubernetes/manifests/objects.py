@@ -2,8 +2,10 @@
 
 from typing import Any, cast
 
+from twin.providers.kubernetes.manifests.managers import STATE_KEY
 from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, strip_secrets
 
+INITIAL_VERSION = "__initialApiVersion"
 _CRD = "CustomResourceDefinition"
 _SERVER_METADATA = (
     "creationTimestamp",
@@ -23,17 +25,29 @@ def to_object(inputs: dict[str, Any]) -> dict[str, Any]:
     return _rename(obj, _to_dashes) if inputs.get("kind") == _CRD else obj
 
 
-def to_outputs(live: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+def to_outputs(
+    live: dict[str, Any], inputs: dict[str, Any], manager: str, initial_version: str = ""
+) -> dict[str, Any]:
     """Return a live object as outputs; what is secret in the inputs is secret in them.
+
+    As in the official provider (`checkpointObject`, v4.32.0) they also hold what the next run
+    needs: the inputs, the API version the object was created with, and its field manager.
 
     Args:
         live: as the API server returned it.
         inputs: as the engine sent them, with secret wrappers.
+        manager: field manager of the object.
+        initial_version: API version at creation; by default that of the inputs.
     """
     outputs = _rename(live, _to_underscores) if live.get("kind") == _CRD else dict(live)
     metadata = {k: v for k, v in live.get("metadata", {}).items() if k != "managedFields"}
     outputs["metadata"] = metadata
-    return _hide_data(mark_secrets(outputs, inputs))
+    return {
+        **_hide_data(mark_secrets(outputs, inputs)),
+        "__inputs": _hide_data(inputs),
+        INITIAL_VERSION: initial_version or inputs.get("apiVersion") or live.get("apiVersion"),
+        STATE_KEY: manager,
+    }
 
 
 def to_inputs(shown: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +62,7 @@ def _hide_data(obj: dict[str, Any]) -> dict[str, Any]:
         return obj
     return {
         key: _secret(value)
-        if key in ("data", "stringData") and SIGNATURE_KEY not in value
+        if key in ("data", "stringData") and value is not None and SIGNATURE_KEY not in value
         else value
         for key, value in obj.items()
     }

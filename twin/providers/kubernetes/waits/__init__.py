@@ -1,28 +1,42 @@
-"""Which kinds are waited for, and how."""
+"""Which kinds are waited for, and how.
+
+Source: pulumi-kubernetes v4.32.0, the table `awaiters` in provider/pkg/await/awaiters.go.
+Namespaces and definitions are not in it. Ingresses are, and the twin does not wait for those: it
+serves none (rule `kubernetes.await`).
+"""
 
 from twin.providers.kubernetes.manifests import naming
-from twin.providers.kubernetes.waits import pods, simple, workloads
+from twin.providers.kubernetes.waits import pods, services, simple, workloads
 from twin.providers.kubernetes.waits.state import Check
 from twin.wire.kube import JsonObject
 
 _SKIP, _WAIT_FOR = "pulumi.com/skipAwait", "pulumi.com/waitFor"
+_Kind = tuple[str, str]
 
-# Services and Ingresses are not in it: nothing routes the twin's service addresses, so the
-# endpoints that the official provider waits for need not exist.
-_CHECKS: dict[tuple[str, str], Check] = {
+_CHECKS: dict[_Kind, Check] = {
     ("apps", "DaemonSet"): workloads.daemon_set_ready,
     ("apps", "Deployment"): workloads.deployment_ready,
     ("apps", "StatefulSet"): workloads.stateful_set_ready,
     ("batch", "Job"): workloads.job_ready,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): simple.definition_ready,
-    ("", "Namespace"): simple.namespace_ready,
-    ("", "PersistentVolumeClaim"): simple.claim_ready,
+    ("", "PersistentVolume"): simple.volume_ready,
     ("", "Pod"): pods.pod_ready,
+    ("", "ResourceQuota"): simple.quota_ready,
 }
+_LIMITS: dict[_Kind, float] = {
+    ("", "PersistentVolume"): 300.0,
+    ("", "PersistentVolumeClaim"): 300.0,
+    ("", "ResourceQuota"): 60.0,
+}
+"""Seconds after which the official provider gives up, whatever time-out was asked for."""
 
 
-def check_of(obj: JsonObject) -> Check | None:
+def check_of(obj: JsonObject, settle_seconds: float, *, is_update: bool = False) -> Check | None:
     """Return the readiness check of an object, or None where it is not waited for.
+
+    Args:
+        obj: live.
+        settle_seconds: how long the endpoints of a Service must stay the same.
+        is_update: whether the object was there before.
 
     Raises:
         ProviderError: its annotation `pulumi.com/waitFor` is unreadable.
@@ -32,5 +46,21 @@ def check_of(obj: JsonObject) -> Check | None:
     wanted = naming.annotations(obj).get(_WAIT_FOR)
     if wanted:
         return simple.expression_ready(str(wanted))
-    group = str(obj["apiVersion"]).rpartition("/")[0]
-    return _CHECKS.get((group, str(obj["kind"])))
+    match _kind(obj):
+        case ("", "Service"):
+            return services.service_ready(settle_seconds)
+        case ("", "PersistentVolumeClaim"):
+            return simple.claim_updated if is_update else simple.claim_created
+        case kind:
+            return _CHECKS.get(kind)
+
+
+def limit_of(obj: JsonObject, seconds: float) -> float:
+    """Return how long an object is waited for at most, of the time that was asked for."""
+    if naming.annotations(obj).get(_WAIT_FOR):
+        return seconds
+    return min(seconds, _LIMITS.get(_kind(obj), seconds))
+
+
+def _kind(obj: JsonObject) -> _Kind:
+    return str(obj["apiVersion"]).rpartition("/")[0], str(obj["kind"])

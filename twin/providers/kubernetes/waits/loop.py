@@ -23,18 +23,20 @@ Tell = Callable[[str], None]
 
 
 def limit_seconds(obj: JsonObject, custom: float, default: float) -> float:
-    """Return how long to wait: the annotation, the resource's custom time-out, or the default.
+    """Return how long to wait: the resource's custom time-out, the annotation, or the default.
+
+    In this order: `TimeoutDuration` of pulumi-kubernetes v4.32.0, which passes over an annotation
+    that is no whole number.
 
     Raises:
-        ProviderError: the annotation is not a number of seconds.
+        ProviderError: the annotation is not a whole number of seconds.
     """
     text = naming.annotations(obj).get(_TIMEOUT)
-    if text is None:
-        return custom or default
     try:
-        return float(text)
+        annotated = default if text is None else float(int(text))
     except ValueError as error:
-        raise ProviderError(f"{_TIMEOUT}: must be a number of seconds, got {text!r}") from error
+        raise ProviderError(f"{_TIMEOUT}: must be whole seconds, got {text!r}") from error
+    return custom or annotated
 
 
 def until_ready(
@@ -53,9 +55,12 @@ def until_ready(
             return live
         if state.failed:
             raise NotReady(f"{what}: failed: {state.message}", live)
+        is_over = stop.is_set() or time.monotonic() >= end
+        if is_over and state.passes_late:
+            return live
         if stop.is_set():
             raise NotReady(f"{what}: cancelled while waiting: {state.message}", live)
-        if time.monotonic() >= end:
+        if is_over:
             raise NotReady(f"{what}: not ready after {seconds:g} s: {state.message}", live)
         if state.message != told:
             told = state.message

@@ -11,56 +11,61 @@ from twin.providers.kubernetes.waits.state import (
     State,
     condition,
     failing,
-    is_condition,
     waiting,
 )
 from twin.wire.kube import JsonObject, Kube, KubeError
 
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
-
-def namespace_ready(obj: JsonObject, kube: Kube) -> State:
-    """A Namespace is ready when it is active."""
+def volume_ready(obj: JsonObject, kube: Kube) -> State:
+    """A PersistentVolume is ready when it is available or bound."""
     del kube
     phase = fields.section(obj, "status").get("phase")
-    return READY if phase == "Active" else waiting(f"phase is {phase}")
+    return READY if phase in ("Available", "Bound") else waiting(f"phase is {phase}")
 
 
-def definition_ready(obj: JsonObject, kube: Kube) -> State:
-    """A CustomResourceDefinition is ready when its kind is served."""
+def quota_ready(obj: JsonObject, kube: Kube) -> State:
+    """A ResourceQuota is ready when its status has the limits of its specification."""
     del kube
-    names = condition(obj, "NamesAccepted")
-    if names.get("status") == "False":
-        return failing(f"its names are taken: {names.get('message')}")
-    return READY if is_condition(obj, "Established") else waiting("its kind is not served yet")
+    hard = fields.section(obj, "spec", "hard")
+    if hard == fields.section(obj, "status", "hard"):
+        return READY
+    return waiting("its status does not have its limits yet")
 
 
-def claim_ready(obj: JsonObject, kube: Kube) -> State:
-    """A PersistentVolumeClaim is ready when it is bound, or will be when a pod uses it."""
+def claim_created(obj: JsonObject, kube: Kube) -> State:
+    """A new claim is ready when it is bound, or pending where its class binds with the first pod.
+
+    With such a class a claim that names its volume leaves `Pending` at once and is never ready:
+    the official provider waits for that phase alone (`untilCoreV1PersistentVolumeClaimReady`).
+    """
     phase = fields.section(obj, "status").get("phase")
-    if phase == "Bound" or _binds_late(obj, kube):
+    name = obj["spec"].get("storageClassName")
+    mode, warning = _binding(name, kube)
+    if phase == ("Pending" if mode == "WaitForFirstConsumer" else "Bound"):
         return READY
     if phase == "Lost":
         return failing("its volume is gone")
-    class_name = obj["spec"].get("storageClassName") or "the default storage class"
-    return waiting(f"no volume of {class_name} is bound yet")
+    if mode == "WaitForFirstConsumer":
+        return waiting(f"phase is {phase}, not Pending as its class {name} leaves it")
+    return waiting(f"no volume of {name or 'no storage class'} is bound yet{warning}")
 
 
-def _binds_late(claim: JsonObject, kube: Kube) -> bool:
-    name = claim["spec"].get("storageClassName")
-    if name == "":
-        return False
+def claim_updated(obj: JsonObject, kube: Kube) -> State:
+    """A claim that was there before is also ready when it is bound, whatever its class."""
+    if fields.section(obj, "status").get("phase") == "Bound":
+        return READY
+    return claim_created(obj, kube)
+
+
+def _binding(name: object, kube: Kube) -> tuple[str, str]:
+    """Return when a storage class binds, and what is wrong where that is not known."""
+    if not name:
+        return "", "; it names no storage class"
     try:
-        classes = kube.list("/apis/storage.k8s.io/v1/storageclasses")
+        found = kube.get(f"/apis/storage.k8s.io/v1/storageclasses/{name}")
     except KubeError:
-        return False  # then its binding is waited for
-    for each in classes:
-        marks = fields.section(each, "metadata", "annotations")
-        if each["metadata"]["name"] == name or (
-            name is None and marks.get(_DEFAULT_CLASS) == "true"
-        ):
-            return each.get("volumeBindingMode") == "WaitForFirstConsumer"
-    return False
+        return "", f'; storageclasses.storage.k8s.io "{name}" not found'
+    return str(found.get("volumeBindingMode") or "Immediate"), ""
 
 
 def expression_ready(text: str) -> Check:
@@ -101,13 +106,22 @@ def expression_ready(text: str) -> Check:
 def _condition_check(name: str, status: str) -> Check:
     def check(obj: JsonObject, kube: Kube) -> State:
         del kube
-        if is_condition(obj, name, status):
-            return READY
         found = condition(obj, name)
+        if str(found.get("status")).lower() == status.lower():
+            if _is_observed(obj, found):
+                return READY
+            return waiting(f"condition {name} is of an older generation")
         detail = f"{found.get('reason')}: {found.get('message')}" if found else "not reported yet"
         return waiting(f"condition {name} is not {status}: {detail}")
 
     return check
+
+
+def _is_observed(obj: JsonObject, found: dict[str, Any]) -> bool:
+    """Return whether a condition is about the present generation, as far as it says so."""
+    status = fields.section(obj, "status")
+    seen = found.get("observedGeneration") or status.get("observedGeneration")
+    return seen is None or int(seen) >= int(obj["metadata"].get("generation") or 0)
 
 
 def _path_check(path: str, value: str | None) -> Check:
@@ -116,7 +130,8 @@ def _path_check(path: str, value: str | None) -> Check:
     def check(obj: JsonObject, kube: Kube) -> State:
         del kube
         found = fields.get(obj, steps)
-        if found is fields.MISSING or (value is not None and str(found) != value):
+        text = str(found).lower() if isinstance(found, bool) else str(found)
+        if found is fields.MISSING or (value is not None and text != value):
             shown = "missing" if found is fields.MISSING else repr(found)
             return waiting(f".{path} is {shown}, not {value or 'set'}")
         return READY

@@ -17,6 +17,8 @@ class State:
     """What is still missing, for people; changes as the object gets on."""
     failed: bool = False
     """The object will not become ready: waiting on is of no use."""
+    passes_late: bool = False
+    """The object counts as ready if this is how it is when the wait is over."""
 
 
 READY = State(ready=True)

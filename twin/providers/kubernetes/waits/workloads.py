@@ -16,8 +16,6 @@ from twin.wire.kube import JsonObject, Kube
 def deployment_ready(obj: JsonObject, kube: Kube) -> State:
     """A Deployment is ready when every wanted replica is of the newest template and available."""
     spec, status = section(obj, "spec"), section(obj, "status")
-    if spec.get("paused"):
-        return READY
     wanted = int(spec.get("replicas", 1))
     if not _observed(obj):
         return waiting("waiting for the controller to see it")
@@ -35,42 +33,45 @@ def deployment_ready(obj: JsonObject, kube: Kube) -> State:
 
 
 def stateful_set_ready(obj: JsonObject, kube: Kube) -> State:
-    """A StatefulSet is ready when its replicas are ready and of the newest revision."""
+    """A StatefulSet is ready when all its replicas are, of one revision.
+
+    A partition does not shorten the wait; with `OnDelete` an update needs no new revision.
+    """
     spec, status = section(obj, "spec"), section(obj, "status")
     wanted = int(spec.get("replicas", 1))
     if not _observed(obj):
         return waiting("waiting for the controller to see it")
     ready = int(status.get("readyReplicas", 0))
-    strategy = section(spec, "updateStrategy")
-    partition = int(section(strategy, "rollingUpdate").get("partition", 0))
-    rolled = (
-        strategy.get("type") == "OnDelete"
-        or status.get("currentRevision") == status.get("updateRevision")
-        or int(status.get("updatedReplicas", 0)) >= wanted - partition
-    )
-    if ready >= wanted and rolled:
+    is_complete = wanted == ready == int(status.get("replicas", 0))
+    by_hand = section(spec, "updateStrategy").get("type") == "OnDelete"
+    if not by_hand or int(obj["metadata"].get("generation", 1)) == 1:
+        revision = status.get("currentRevision")
+        is_complete = is_complete and wanted == int(status.get("currentReplicas", 0))
+        is_complete = is_complete and bool(revision) and revision == status.get("updateRevision")
+    if is_complete:
         return READY
     return waiting(_progress(f"{ready} of {wanted} replicas ready", obj, kube))
 
 
 def daemon_set_ready(obj: JsonObject, kube: Kube) -> State:
-    """A DaemonSet is ready when every node that should run its newest pod does."""
+    """A DaemonSet is ready when every node that should run its newest pod does.
+
+    With `OnDelete`, too: its old pods have to be deleted by hand meanwhile.
+    """
     status = section(obj, "status")
     if not _observed(obj):
         return waiting("waiting for the controller to see it")
     wanted = int(status.get("desiredNumberScheduled", 0))
-    available = int(status.get("numberAvailable", 0))
-    updated = int(status.get("updatedNumberScheduled", 0))
-    by_hand = section(obj, "spec", "updateStrategy").get("type") == "OnDelete"
-    rolled = by_hand or updated >= wanted
-    if available >= wanted and rolled:
+    counts = ("currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady")
+    least = min(int(status.get(name, 0)) for name in counts)
+    if least >= wanted:
         return READY
-    return waiting(_progress(f"{min(available, updated)} of {wanted} nodes ready", obj, kube))
+    return waiting(_progress(f"{least} of {wanted} nodes ready", obj, kube))
 
 
 def job_ready(obj: JsonObject, kube: Kube) -> State:
-    """A Job is ready when it is complete; a suspended one is not waited for."""
-    if is_condition(obj, "Complete") or obj["spec"].get("suspend"):
+    """A Job is ready when it is complete; a suspended one is waited for like any other."""
+    if is_condition(obj, "Complete"):
         return READY
     failure = condition(obj, "Failed")
     if failure.get("status") == "True":

@@ -40,7 +40,7 @@ class Agent:
         self._thread.join(15)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext]:
     for program in ("etcd", "kube-apiserver", "kwok", "epp"):
         try:
@@ -56,7 +56,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext
     spec = ClusterSpec("p", "us-east5", "test", ("us-east5-a",), False, "1.36.3-gke.1", "u")
     spec.save(folder)
     block, guard = hold_free_block(17)
-    plane = ControlPlane(paths, folder, block)
+    plane = ControlPlane(paths, folder, block, spec.version)
     try:
         plane.start()
         yield ClusterContext(paths, folder)
@@ -67,7 +67,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext
         assert not processes.running(paths)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def agent(context: ClusterContext) -> Iterator[Agent]:
     kube = context.kube
     kube.post("/api/v1/nodes", node("tpu-1", "tpu", 4))

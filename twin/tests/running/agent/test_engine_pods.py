@@ -97,6 +97,16 @@ def test_a_deleted_engine_pod_goes_with_its_process(pods: Pods):
     assert not alive(pid)
 
 
+def test_a_pod_deleted_before_it_has_an_address_goes(pods: Pods):
+    names = [f"early-{number}" for number in range(5)]
+    deleted: list[JsonObject] = []
+    for name in names:
+        pods.create(pod(name, engine(), nodeName="l4-1"))
+        deleted.append(pods.kube.delete(f"{pods.path}/{name}"))
+    assert any("podIP" not in one["status"] for one in deleted)
+    eventually(lambda: all(pods.gone(name) for name in names), 30)
+
+
 def test_a_killed_engine_is_started_again_and_counted(pods: Pods):
     pods.create(pod("crash", engine()))
     pods.ready("crash")
@@ -191,6 +201,7 @@ def test_the_compile_cache_in_a_bucket_outlives_the_pod(agent: Agent, pods: Pods
         volumeMounts=[{"name": "cache", "mountPath": "/cache"}],
         resources={"limits": {"google.com/tpu": "4"}},
     )
+    (agent.context.paths.gcs / "caches").mkdir(parents=True)
     pods.create(pod("first", container, kind="tpu", volumes=[cache]))
     pods.ready("first")
     folder = agent.context.paths.root / "volumes" / "buckets" / "caches" / "xla"

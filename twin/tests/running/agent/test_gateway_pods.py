@@ -164,8 +164,14 @@ def test_a_pod_whose_config_map_is_missing_waits_for_it(kube: Kube, namespace: s
         state = kube.get(f"{base}/pods/site")["status"]["containerStatuses"][0]["state"]
         return state.get("waiting", {})
 
-    eventually(lambda: waiting().get("reason") == "CreateContainerConfigError")
-    assert waiting()["message"] == 'configmap "site" not found'
+    def failed_mounts() -> list[str]:
+        events = kube.list(f"{base}/events", field_selector="involvedObject.name=site")
+        return [event["message"] for event in events if event["reason"] == "FailedMount"]
+
+    eventually(failed_mounts)
+    assert waiting()["reason"] == "ContainerCreating"
+    text = 'MountVolume.SetUp failed for volume "server" : configmap "site" not found'
+    assert failed_mounts() == [text]
     data = {"default.conf": server, "models.json": json.dumps({"object": "list", "data": []})}
     kube.post(f"{base}/configmaps", {"metadata": {"name": "site"}, "data": data})
     eventually(lambda: condition(kube.get(f"{base}/pods/site"), "Ready") == "True")

@@ -106,7 +106,7 @@ class Cluster:
             self.kube.delete(f"/apis/cloud.google.com/v1/computeclasses/{app}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def control_plane(tmp_path_factory):
     """A control plane with GKE's objects, no controllers."""
     paths = TwinPaths(tmp_path_factory.mktemp("gke") / "twin")
@@ -114,11 +114,11 @@ def control_plane(tmp_path_factory):
     daemon.prepare(paths)
     paths.settings_file.write_text(json.dumps({"speed": 200}))
     folder = paths.cluster("us-central1", "test")
-    spec = ClusterSpec("acme", "us-central1", "test", ZONES, False, "1.36.3-gke.1", "uid")
+    spec = ClusterSpec("acme", "us-central1", "test", ZONES, False, "1.37.1-gke.1", "uid")
     spec.save(folder)
     block, guard = hold_free_block(int(time.time()))
     (folder / "block").write_text(str(block))
-    plane = ControlPlane(paths, folder, block)
+    plane = ControlPlane(paths, folder, block, spec.version)
     with guard:
         try:
             plane.start()
@@ -131,7 +131,7 @@ def control_plane(tmp_path_factory):
             plane.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(control_plane):
     """The cluster with its controllers running."""
     found = Cluster(control_plane)

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from gke_inference.observability.monitoring_rules import recording_rules
+
 pytestmark = pytest.mark.needs_tools
 
 L4 = {"machineType": "g2-standard-12", "gpu": {"type": "nvidia-l4", "count": 1}}
@@ -253,15 +255,8 @@ def test_controllers_that_were_restarted_carry_on(cluster):
     cluster.remove("again")
 
 
-def test_the_autoscaler_sees_pending_pods_as_an_external_metric(cluster):
-    expression = (
-        'sum(kube_pod_status_phase{phase="Pending",namespace="default",pod=~"unplaced-.*"})'
-    )
-    rule = {
-        "record": "gke_inference:unplaced_replicas",
-        "expr": expression,
-        "labels": {"model": "m"},
-    }
+def test_the_autoscaler_sees_pods_without_a_node_as_a_metric_that_goes_back_to_zero(cluster):
+    [rule] = recording_rules("m", "default", "unplaced")
     rules = {
         "apiVersion": "monitoring.googleapis.com/v1",
         "kind": "Rules",

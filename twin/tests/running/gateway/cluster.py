@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
 from twin.cluster.controlplane.bootstrap import gateway_classes
 from twin.cluster.gateway import GatewayController, stop_all
@@ -49,6 +50,7 @@ class Cluster:
         self.paths = TwinPaths(folder)
         make_authority(self.paths.pki, "ca")
         self.dir = folder
+        self.spec = ClusterSpec("acme", "us-east5", "c", ("us-east5-a",), False, "1.36.0", "u")
         self.events = Events(folder / "events.jsonl")
         self.engines = Engines()
         self.kubeconfig = folder / "kubeconfig"
@@ -214,7 +216,7 @@ class Cluster:
     def pod(self, name: str, labels: dict[str, str], address: str | None = None) -> str:
         """Create a Ready pod; without an address given an engine answers on a new one."""
         if address is None:
-            address = f"127.111.{BLOCK}.{self._next_pod}"
+            address = f"127.48.{BLOCK}.{self._next_pod}"
             self._next_pod += 1
             self.engines.serve(address)
         body = {
@@ -255,7 +257,7 @@ class Cluster:
             "--v=1",
         )
         self.move_port("bbr", 9004, grpc)
-        self.pod("bbr", {"app": "bbr"}, f"127.111.{BLOCK}.1")
+        self.pod("bbr", {"app": "bbr"}, f"127.48.{BLOCK}.1")
         self.apply(service("bbr", {"app": "bbr"}, 9004))
 
     def start_picker(
@@ -287,7 +289,7 @@ class Cluster:
         )
         _await_port(grpc)  # a pod is Ready when its program answers
         self.move_port(name, 9002, grpc)
-        self.pod(name, {"app": name}, f"127.111.{BLOCK}.2")
+        self.pod(name, {"app": name}, f"127.48.{BLOCK}.2")
         self.apply(service(name, {"app": name}, 9002))
 
     def model(self, name: str, replicas: int = 2, failure_mode: str = "FailClose") -> list[str]:

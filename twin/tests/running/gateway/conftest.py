@@ -13,7 +13,7 @@ from twin.tests.running.gateway.manifests import gateway, model_rules, route, se
 from twin.toolchain import ToolError, tool
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start the cluster once, with a running controller; everything ends with the session."""
     try:
@@ -30,7 +30,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         found.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def models(cluster: Cluster):
     """Two models and 100 adapters behind one address, and a static catalogue."""
     pods = {

@@ -56,7 +56,7 @@ class RolesPool:
         return {"model": self.name, ROLE_LABEL: pod.rsplit("-", 2)[1]}
 
     def _replica(self, pod: str, role: str) -> None:
-        address = f"127.112.{os.getpid() % 250}.{len(self.addresses) + 10}"
+        address = f"127.49.{os.getpid() % 250}.{len(self.addresses) + 10}"
         self.addresses[pod] = address
         port = ENGINE_PORT if role == "decode" else 8000
         environment = {
@@ -150,7 +150,7 @@ class RolesPool:
             )
         self._processes[name] = [process]
         self._cluster.move_port(name, 9002, grpc)
-        self._cluster.pod(name, {"app": name}, f"127.112.{os.getpid() % 250}.2")
+        self._cluster.pod(name, {"app": name}, f"127.49.{os.getpid() % 250}.2")
         self._cluster.apply(service(name, {"app": name}, 9002))
 
     def metric(self, pod: str, name: str) -> float:

@@ -15,6 +15,7 @@ from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.tests.running.gateway.client import ADDRESS, PORT, ask, spread
 from twin.tests.running.gateway.cluster import BLOCK
 from twin.tests.running.gateway.manifests import gateway, model_rules, pool_ref, route
+from twin.world.capacity import GivenCertificate, World
 
 SECOND, THIRD = f"127.32.{BLOCK}.2", f"127.32.{BLOCK}.3"
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
@@ -200,6 +201,7 @@ def test_a_managed_certificate_is_one_that_clients_of_the_twin_trust(cluster, ev
         "hostname": "models.example.com",
         "tls": {"mode": "Terminate", "options": options},
     }
+    World(certificates=(GivenCertificate(name="models"),)).save(cluster.paths.capacity_file)
     cluster.apply(*secure, route("secure", "secure", model_rules({"llama-8b": "llama"})))
     context = ssl.create_default_context(cafile=str(cluster.paths.pki / "ca.crt"))
 

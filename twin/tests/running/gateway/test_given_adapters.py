@@ -42,7 +42,7 @@ class Pool:
 
     @property
     def pods(self) -> dict[str, str]:
-        return {f"{self.name}-{n}": f"127.111.{BLOCK}.{210 + 2 * self.number + n}" for n in (0, 1)}
+        return {f"{self.name}-{n}": f"127.48.{BLOCK}.{210 + 2 * self.number + n}" for n in (0, 1)}
 
     @property
     def routed(self) -> RoutedModel:

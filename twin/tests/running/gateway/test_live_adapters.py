@@ -30,7 +30,7 @@ from twin.tests.running.gateway.manifests import gateway
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
 GATEWAY = f"127.32.{BLOCK}.7"
-PODS = {"live-0": f"127.111.{BLOCK}.201", "live-1": f"127.111.{BLOCK}.202"}
+PODS = {"live-0": f"127.48.{BLOCK}.201", "live-1": f"127.111.{BLOCK}.202"}
 MODEL = "llama-3.1-8b"
 POD_HEADER = "x-gke-inference-pod"
 LIVE = RoutedModel(

@@ -33,7 +33,7 @@ from twin.wire.kube import Kube
 JsonObject = dict[str, Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext]:
     for program in ("etcd", "kube-apiserver", "kwok", "lws"):
         try:
@@ -49,7 +49,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext
     ClusterSpec("acme", "us-east5", "test", zones, False, "1.36.3-gke.1", "uid").save(folder)
     block, guard = hold_free_block(int(time.time()))
     (folder / "block").write_text(str(block))
-    plane = ControlPlane(paths, folder, block)
+    plane = ControlPlane(paths, folder, block, "1.36.3-gke.1")
     stop = threading.Event()
     threads: list[threading.Thread] = []
     with guard:
@@ -85,7 +85,7 @@ def system_node() -> JsonObject:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kube(context: ClusterContext) -> Kube:
     """The cluster, with the operator ready."""
     found = context.kube

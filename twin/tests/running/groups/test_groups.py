@@ -16,6 +16,7 @@ from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.base.context import ClusterContext
 from twin.tests.running.eventually import eventually
+from twin.tests.running.sample import put_weights
 from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
@@ -52,7 +53,9 @@ def plan() -> Any:
 
 
 @pytest.fixture(scope="module")
-def groups(kube: Kube) -> Kube:
+def groups(kube: Kube, context: ClusterContext) -> Kube:
+    put_weights(context.paths.gcs / "acme-models" / "llama-3.1-70b")
+    (context.paths.gcs / "acme-caches").mkdir()
     kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
     large = class_object(

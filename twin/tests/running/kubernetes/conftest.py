@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
+from twin.cluster.base.context import ClusterContext, ClusterSpec
+from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
@@ -57,6 +60,8 @@ class Client:
         self._channel = grpc.insecure_channel(
             f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)]
         )
+        self._kept: dict[str, dict[str, Any]] = {}
+        """Outputs by URN, as the engine's state keeps them."""
         self.stub = rpc.provider_grpc.ResourceProviderStub(self._channel)
         self.stub.Configure(pb.ConfigureRequest(args=rpc.to_struct(config)))
 
@@ -75,7 +80,10 @@ class Client:
             urn=self.urn(obj), properties=rpc.to_struct(obj), timeout=timeout, preview=preview
         )
         answer = self.stub.Create(request, timeout=60)
-        return answer.id, rpc.plain(answer.properties)
+        outputs = rpc.plain(answer.properties)
+        if not preview:
+            self._kept[self.urn(obj)] = outputs
+        return answer.id, outputs
 
     def update(
         self,
@@ -88,17 +96,24 @@ class Client:
         request = pb.UpdateRequest(
             id="unused",
             urn=self.urn(obj),
+            olds=rpc.to_struct(self._kept.get(self.urn(obj), {})),
             news=rpc.to_struct(obj),
             ignoreChanges=ignore,
             timeout=timeout,
             preview=preview,
         )
-        return rpc.plain(self.stub.Update(request, timeout=60).properties)
+        outputs = rpc.plain(self.stub.Update(request, timeout=60).properties)
+        if not preview:
+            self._kept[self.urn(obj)] = outputs
+        return outputs
 
     def read(self, identity: str, obj: dict[str, Any], *, known: bool = True) -> Any:
         """Return (id, outputs, inputs) as a refresh does, or as an import where not `known`."""
         request = pb.ReadRequest(
-            id=identity, urn=self.urn(obj), inputs=rpc.to_struct(obj if known else {})
+            id=identity,
+            urn=self.urn(obj),
+            inputs=rpc.to_struct(obj if known else {}),
+            properties=rpc.to_struct(self._kept.get(self.urn(obj), {}) if known else {}),
         )
         answer = self.stub.Read(request, timeout=30)
         return answer.id, rpc.plain(answer.properties), rpc.plain(answer.inputs)
@@ -113,7 +128,7 @@ class Client:
         self.stub.Cancel(rpc.empty_pb2.Empty())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     try:
         tool("kube-apiserver")
@@ -123,16 +138,22 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     paths.create()
     make_twin_pki(paths)
     block, guard = hold_free_block(os.getpid())
-    control = ControlPlane(paths, paths.cluster("here", "test"), block)
+    folder = paths.cluster("here", "test")
+    ClusterSpec("p", "here", "test", ("here-a",), False, "1.36", "uid").save(folder)
+    control = ControlPlane(paths, folder, block, "1.36.3-gke.1")
+    stop = threading.Event()
     try:
         control.start()
+        endpoints = ServiceEndpoints(ClusterContext(paths, folder))
+        threading.Thread(target=endpoints.run, args=(stop,), daemon=True).start()
         yield Plane(control.kubeconfig, paths.ca_bundle)
     finally:
+        stop.set()
         control.stop()
         guard.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     server, port = serve(TwinPaths(tmp_path_factory.mktemp("provider")))
     yield port

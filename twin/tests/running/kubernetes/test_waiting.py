@@ -117,18 +117,6 @@ def test_an_object_that_was_not_ready_in_time_is_recorded_with_its_id_and_the_re
     assert "Unschedulable" in detail.reasons[0] or "controller" in detail.reasons[0]
 
 
-def test_the_timeout_annotation_counts_before_the_custom_timeout(client, namespace, node):
-    wanted = deployment(
-        namespace,
-        requests={"google.com/tpu": "8"},
-        annotations={"pulumi.com/timeoutSeconds": "1"},
-    )
-    start = time.monotonic()
-    with pytest.raises(grpc.RpcError, match="not ready after 1 s"):
-        client.create(wanted, timeout=30)
-    assert time.monotonic() - start < 10
-
-
 def test_a_deployment_is_not_waited_for_when_the_annotation_says_so(client, namespace):
     wanted = deployment(namespace, annotations={"pulumi.com/skipAwait": "true"})
     identity, _ = client.create(wanted, timeout=1)
@@ -153,21 +141,6 @@ def test_cancelling_one_provider_does_not_stop_the_waits_of_another(
     _, outputs = client.create(deployment(namespace))
     canceller.join()
     assert outputs["status"]["readyReplicas"] == 2
-
-
-def test_a_claim_that_binds_with_its_first_pod_is_not_waited_for(client, plane, namespace):
-    plane.kube.apply(
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "late"},
-            "provisioner": "example.com/none",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-        manager="test",
-    )
-    _, outputs = client.create(claim(namespace, "late"))
-    assert outputs["status"]["phase"] == "Pending"
 
 
 def test_a_claim_without_a_volume_says_what_it_waits_for(client, namespace):

@@ -35,6 +35,12 @@ def test_the_catalogue_is_nginx_by_that_name():
     assert kind_of({"name": "web", "image": image}) is Kind.IDLE
 
 
+def test_the_gate_of_weights_is_a_python_image_by_that_name():
+    image = "docker.io/library/python:3.12.15-slim-bookworm"
+    assert kind_of({"name": "weights-gate", "image": image}) is Kind.GATE
+    assert kind_of({"name": "tool", "image": image}) is Kind.IDLE
+
+
 def test_a_pod_with_one_such_container_is_the_agents():
     idle = {"name": "side", "image": "busybox"}
     engine = {"name": "vllm", "image": "vllm/vllm-openai:1"}

@@ -1,5 +1,6 @@
 """The loader of adapters as a process, and the bucket that it looks at."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.launch import Place, plan
-from twin.cluster.agent.launching.volumes import Mount, Volumes
+from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes
 from twin.world.rules import Rules
 
 LOADER = {
@@ -54,6 +55,22 @@ def test_a_bucket_that_is_only_read_shows_what_clients_uploaded(
     read_only: bool, folder: str, tmp_path: Path
 ):
     (tmp_path / "gcs" / "models").mkdir(parents=True)
+    assert volumes(tmp_path, read_only).make() == {"b": tmp_path / folder / "models"}
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_bucket_that_does_not_exist_is_not_mounted(read_only: bool, tmp_path: Path):
+    refusal = re.escape(
+        'MountVolume.SetUp failed for volume "b" : rpc error: code = NotFound desc = '
+        """failed to get GCS bucket "models": storage: bucket doesn't exist"""
+    )
+    with pytest.raises(MountError, match=refusal):
+        volumes(tmp_path, read_only).make()
+    assert list(tmp_path.iterdir()) == []
+
+
+def volumes(folder: Path, read_only: bool) -> Volumes:
+    """The volumes of a pod that mounts a bucket."""
     source = {
         "driver": "gcsfuse.csi.storage.gke.io",
         "readOnly": read_only,
@@ -64,5 +81,4 @@ def test_a_bucket_that_is_only_read_shows_what_clients_uploaded(
         "spec": {"volumes": [{"name": "b", "csi": source}]},
     }
     no_kube: Any = None
-    made = Volumes(no_kube, pod, tmp_path / "own", tmp_path / "volumes").make()
-    assert made == {"b": tmp_path / folder / "models"}
+    return Volumes(no_kube, pod, folder / "own", folder / "volumes")

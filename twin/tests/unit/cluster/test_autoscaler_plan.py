@@ -143,6 +143,27 @@ def test_a_pod_that_names_another_topology_does_not_get_this_rung():
     assert verdict.kind == "refused"
 
 
+@pytest.mark.parametrize(
+    ("storage", "why"),
+    [
+        ({"secondaryBootDisks": [{"diskImageName": "engines"}]}, "takes no secondary boot disk"),
+        ({"bootDiskType": "pd-balanced"}, "does not boot from pd-balanced"),
+    ],
+)
+def test_a_tpu_node_does_not_come_with_disks_it_cannot_have(storage, why):
+    [verdict] = decide(klass({**TPU, "storage": storage}), pods(1, "google.com/tpu", "4"))
+    assert verdict.kind == "refused"
+    assert why in verdict.message
+
+
+def test_a_rule_of_machines_that_are_not_sold_that_way_is_passed_over():
+    few = {"machineType": "a3-highgpu-1g", "gpu": {"type": "nvidia-h100-80gb", "count": 1}}
+    [verdict] = decide(klass(few), pods(1))
+    assert "a3-highgpu-1g by on-demand is not offered in us-central1-a" in verdict.message
+    [verdict] = decide(klass({**few, "spot": True}), pods(1))
+    assert verdict.offer is not None
+
+
 def test_without_auto_creation_nothing_is_created():
     [verdict] = decide(klass(L4, nodePoolAutoCreation={"enabled": False}), pods(1))
     assert verdict.kind == "refused"

@@ -130,9 +130,9 @@ def test_a_slice_has_as_many_hosts_as_its_topology_needs():
 
 
 def test_an_accelerator_is_not_offered_in_a_region_the_catalogue_does_not_list():
-    assert offered_in(machine("ct6e-standard-4t"), "us-east5-b")
-    assert not offered_in(machine("ct6e-standard-4t"), "us-west4-a")
-    assert offered_in(machine("e2-standard-4"), "us-west4-a")
+    assert offered_in(machine("ct6e-standard-4t"), "us-east5-b", "on-demand")
+    assert not offered_in(machine("ct6e-standard-4t"), "us-west4-a", "on-demand")
+    assert offered_in(machine("e2-standard-4"), "us-west4-a", "on-demand")
 
 
 def test_a_family_lists_its_smallest_machine_first():

@@ -7,6 +7,7 @@ import pytest
 from twin.cluster.gateway import named_addresses
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.model import Endpoint
+from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.tests.unit.gateway.builders import (
@@ -28,13 +29,23 @@ def test_a_reserved_address_is_found_in_the_clouds_state(monkeypatch, tmp_path):
     paths = TwinPaths(tmp_path)
     known = {("gcp:compute/address:Address", "models", paths): {"address": "127.32.0.7"}}
     monkeypatch.setattr("twin.world.store.find_by_name", lambda *asked: known.get(asked))
-    assert named_addresses.lookup(paths, "models") == "127.32.0.7"
+    assert named_addresses.lookup(paths, "models") == NamedAddress("127.32.0.7", "PREMIUM")
     assert named_addresses.lookup(paths, "gone") is None
+
+
+def test_a_regional_gateway_is_not_programmed_with_an_address_of_the_premium_tier():
+    asked = gateway(addresses=[{"type": "NamedAddress", "value": "models"}])
+    asked["spec"]["gatewayClassName"] = "gke-l7-regional-external-managed"
+    premium = {"models": NamedAddress("127.32.0.9", "PREMIUM")}.get
+    found = translate(snapshot(asked, address_named=premium))
+    assert conditions(found, "Gateway", "gw")["Programmed"] == "!AddressNotUsable"
+    assert "must be of network tier STANDARD" in str(found.statuses)
 
 
 def test_named_addresses_are_looked_up():
     asked = gateway(addresses=[{"type": "NamedAddress", "value": "models"}])
-    found = translate(snapshot(asked, address_named={"models": "127.32.0.9"}.get))
+    standard = {"models": NamedAddress("127.32.0.9", "STANDARD")}.get
+    found = translate(snapshot(asked, address_named=standard))
     assert found.gateways[GW].address == "127.32.0.9"
     status = next(u.status for u in found.statuses if u.kind == "Gateway")
     assert status["addresses"] == [{"type": "IPAddress", "value": "127.32.0.9"}]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from twin.providers.gcp import settings
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.wire import rpc
 from twin.wire.rpc import SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN
@@ -267,3 +268,16 @@ def test_provider_configuration_with_an_unknown_key_is_refused(cloud: Any) -> No
     assert keys(project="acme", version="10.2.0") == []
     assert keys(project="acme", projet="x") == ["projet"]
     assert keys(computeCustomEndpoint="http://127.0.0.1") == []
+
+
+@pytest.mark.parametrize(
+    ("configured", "warns"),
+    [
+        ({}, True),
+        ({"disableGlobalProjectWarning": "false"}, True),
+        ({"disableGlobalProjectWarning": "true"}, False),
+        ({"project": "acme"}, False),
+    ],
+)
+def test_a_provider_without_a_project_warns_unless_it_is_told_not_to(configured, warns) -> None:
+    assert settings.lacks_project(settings.parse(configured)) is warns

@@ -26,9 +26,59 @@ def test_defaults_of_the_schema_are_filled_in_also_inside_given_blocks(cloud: Cl
         BUCKET, "b", {"location": "US", "retentionPolicy": {"retentionPeriod": "1"}}
     )
     assert bucket["storageClass"] == "STANDARD"
-    assert bucket["forceDestroy"] is False
-    assert bucket["retentionPolicy"] == {"retentionPeriod": "1", "isLocked": False}
+    assert bucket["retentionPolicy"] == {"retentionPeriod": "1", "__defaults": []}
     assert "versioning" not in bucket
+
+
+def test_what_was_filled_in_is_listed_in_each_block(cloud: Cloud) -> None:
+    made = cloud.checked(NETWORK, "net", {})
+    order = "networkFirewallPolicyEnforcementOrder"
+    assert made["__defaults"] == ["autoCreateSubnetworks", "name", order]
+    check = cloud.checked(
+        "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig",
+        "up",
+        {"displayName": "up", "timeout": "10s", "httpCheck": {"useSsl": True}},
+    )
+    assert check["__defaults"] == ["period"]
+    filled = {"path": "/", "requestMethod": "GET", "__defaults": ["path", "requestMethod"]}
+    assert check["httpCheck"] == {"useSsl": True, **filled}
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "left_out"),
+    [
+        (BUCKET, {"location": "US"}, "forceDestroy"),
+        (ACCOUNT, {"accountId": "engines"}, "disabled"),
+        (CLUSTER, {"location": "us-east5", "initialNodeCount": 1}, "enableLegacyAbac"),
+        ("gcp:compute/disk:Disk", {"zone": "us-east5-a"}, "createSnapshotBeforeDestroy"),
+        ("gcp:compute/disk:Disk", {"zone": "us-east5-a"}, "interface"),
+        (
+            "gcp:storage/anywhereCache:AnywhereCache",
+            {"bucket": "b", "zone": "us-east5-a"},
+            "admissionPolicy",
+        ),
+    ],
+)
+def test_no_false_or_deprecated_default_is_filled_in(
+    cloud: Cloud, token: str, inputs: dict[str, object], left_out: str
+) -> None:
+    assert left_out not in cloud.checked(token, "x", inputs)
+
+
+def test_outputs_have_the_defaults_that_inputs_leave_out(cloud: Cloud) -> None:
+    made = cloud.create(BUCKET, "b", {"location": "US"})
+    assert made.outputs["forceDestroy"] is False
+    assert "__defaults" not in made.outputs
+
+
+def test_a_value_that_was_filled_in_stays_and_one_that_was_given_goes(cloud: Cloud) -> None:
+    olds = {"location": "US", "storageClass": "NEARLINE"}
+    kept = cloud.check(
+        BUCKET, "b", {"location": "US"}, olds={**olds, "__defaults": ["storageClass"]}
+    )
+    assert rpc.plain(kept.inputs)["storageClass"] == "NEARLINE"
+    given = cloud.check(BUCKET, "b", {"location": "US"}, olds={**olds, "__defaults": []})
+    assert rpc.plain(given.inputs)["storageClass"] == "STANDARD"
 
 
 def test_a_default_is_left_out_beside_what_conflicts_with_it(cloud: Cloud) -> None:

@@ -18,6 +18,7 @@ CLUSTER = "gcp:container/cluster:Cluster"
 FIREWALL = "gcp:compute/firewall:Firewall"
 MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
 NETWORK = "gcp:compute/network:Network"
+ON_SUBNET = "gcp:compute/subnetworkIAMMember:SubnetworkIAMMember"
 OBJECT = "gcp:storage/bucketObject:BucketObject"
 POOL = "gcp:container/nodePool:NodePool"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
@@ -251,9 +252,9 @@ def test_deleting_what_is_gone_is_no_error(cloud: Cloud) -> None:
         (
             MEMBER,
             {"bucket": "none", "role": "r", "member": "allUsers"},
-            "bucket none does not exist",
+            "Error 404: The specified bucket does not exist., notFound",
         ),
-        (OBJECT, {"bucket": "none", "content": "x"}, "bucket none does not exist"),
+        (OBJECT, {"bucket": "none", "content": "x"}, "The specified bucket does not exist"),
         (CLUSTER, {"location": "us-eas5", "initialNodeCount": 1}, "did you mean us-east5?"),
         (CLUSTER, {"location": "us-east5", "initialNodeCount": 0}, "must be greater than zero"),
         (CLUSTER, {"location": "us-east5-a", "enableAutopilot": True}, "must be regional"),
@@ -316,7 +317,8 @@ def test_a_cluster_needs_the_ranges_its_subnetwork_has(cloud: Cloud, clusters: l
     pods = [{"rangeName": "pods", "ipCidrRange": "10.4.0.0/14"}]
     subnetwork(cloud, "s", "10.0.0.0/20", secondaryIpRanges=pods)
     ranges = {"clusterSecondaryRangeName": "pods", "servicesSecondaryRangeName": "services"}
-    with pytest.raises(Refused, match="secondary range services does not exist in subnetwork s"):
+    refusal = 'Services secondary range "services" not found in network ".*n", subnetwork "s"'
+    with pytest.raises(Refused, match=refusal):
         cluster(cloud, network="n", subnetwork="s", ipAllocationPolicy=ranges)
     with pytest.raises(Refused, match="Subnetwork s is in region us-east5, not in us-east1"):
         cluster(
@@ -364,14 +366,62 @@ def test_a_grant_that_exists_can_be_made_again(cloud: Cloud) -> None:
     assert first.id == second.id
 
 
-def test_things_of_another_project_are_not_looked_for(cloud: Cloud) -> None:
-    inputs = {
-        "name": "s",
-        "network": "projects/host/global/networks/shared",
-        "region": "us-east5",
-        "ipCidrRange": "10.0.0.0/20",
+def test_a_key_of_another_project_is_not_looked_for(cloud: Cloud, clusters: list[Any]) -> None:
+    key = "projects/keys/locations/us-east5/keyRings/r/cryptoKeys/k"
+    assert cluster(cloud, databaseEncryption={"keyName": key, "state": "ENCRYPTED"}).id
+
+
+@pytest.mark.parametrize("project", ["acme", "host"])
+def test_a_cluster_of_a_network_that_is_not_there_is_refused(cloud: Cloud, project: str) -> None:
+    refusal = f'Error 400: Project "{project}" has no network named "none"., badRequest'
+    with pytest.raises(Refused, match=refusal):
+        cluster(cloud, network=f"projects/{project}/global/networks/none")
+
+
+def test_a_cluster_of_a_subnetwork_that_is_not_in_its_network_is_refused(cloud: Cloud) -> None:
+    network(cloud)
+    network(cloud, "other")
+    subnetwork(cloud, "s", "10.0.0.0/20")
+    for name in ("s", "none"):
+        path = f"projects/acme/regions/us-east5/subnetworks/{name}"
+        refusal = f'Subnetwork "{path}" is not valid for Network "other"'
+        with pytest.raises(Refused, match=refusal):
+            cluster(cloud, network="projects/acme/global/networks/other", subnetwork=path)
+
+
+def test_a_cluster_of_a_shared_network_needs_the_grants_of_its_host(
+    cloud: Cloud, clusters: list[Any]
+) -> None:
+    """Each grant is taken out in turn, and all of them let the cluster in."""
+    cloud.create(NETWORK, "n", {"name": "n", "project": "host", "autoCreateSubnetworks": False})
+    subnet = "projects/host/regions/us-east5/subnetworks/s"
+    inputs = {"name": "s", "network": "projects/host/global/networks/n", "region": "us-east5"}
+    cloud.create(SUBNETWORK, "s", {**inputs, "project": "host", "ipCidrRange": "10.0.0.0/20"})
+    gke = "serviceAccount:service-1@container-engine-robot.iam.gserviceaccount.com"
+    on_subnet = {"project": "host", "region": "us-east5", "subnetwork": "s"}
+    user = {**on_subnet, "role": "roles/compute.networkUser"}
+    grants: dict[str, tuple[str, dict[str, Any]]] = {
+        "attached": (
+            "gcp:compute/sharedVPCServiceProject:SharedVPCServiceProject",
+            {"hostProject": "host", "serviceProject": "acme"},
+        ),
+        "gke": (ON_SUBNET, {**user, "member": gke}),
+        "apis": (
+            ON_SUBNET,
+            {**user, "member": "serviceAccount:1@cloudservices.gserviceaccount.com"},
+        ),
+        "agent": (
+            "gcp:projects/iAMMember:IAMMember",
+            {"project": "host", "role": "roles/container.hostServiceAgentUser", "member": gke},
+        ),
     }
-    assert cloud.create(SUBNETWORK, "s", inputs).id
+    refusal = "Error 403: Google Compute Engine: Required 'compute.networks.get' permission for"
+    shared = {"network": "projects/host/global/networks/n", "subnetwork": subnet}
+    for name, (token, given) in grants.items():
+        with pytest.raises(Refused, match=refusal):
+            cluster(cloud, **shared)
+        cloud.create(token, name, given)
+    assert cluster(cloud, **shared).id
 
 
 def test_hundreds_of_creations_at_once_lose_nothing(cloud: Cloud) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import twin.providers.gcp.schema as package
-from twin.providers.gcp.checks.defaults import fill_in
+from twin.providers.gcp.checks.defaults import fill_in, with_every_default, without_lists
 from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.providers.gcp.checks.validators import value_problems
@@ -99,8 +99,11 @@ def test_inputs_never_differ_from_themselves_and_defaults_change_nothing_twice(d
     assert known is not None
     inputs = _inputs(data, known.root, depth=2)
     filled = fill_in(known, inputs)
-    assert fill_in(known, filled) == filled
-    assert changes(known, filled, filled) == []
+    assert fill_in(known, inputs, filled) == filled
+    assert without_lists(fill_in(known, without_lists(filled))) == without_lists(filled)
+    plain = without_lists(filled)
+    assert changes(known, plain, plain) == []
+    assert changes(known, with_every_default(known.root, plain), plain) == []
 
 
 def _inputs(data: Any, field: Field, depth: int) -> dict[str, Any]:

@@ -116,6 +116,7 @@ def test_that_the_process_is_gone_is_said(tmp_path):
     made.close()
 
 
+@pytest.mark.needs_tools  # a process that loads the SDKs
 def test_hosts_end_when_the_process_that_made_them_is_killed(tmp_path):
     made = WarmHosts(tmp_path, os.environ)
     host = made.host({})

@@ -163,5 +163,5 @@ def test_secrets_in_the_inputs_are_secrets_in_the_outputs():
     secret = {SIGNATURE_KEY: SECRET_SIGNATURE, "value": "hush"}
     inputs = {"spec": {"args": ["a", secret]}}
     found = {"metadata": {"name": "x"}, "spec": {"args": ["a", "hush", "b"]}}
-    assert objects.to_outputs(found, inputs)["spec"]["args"] == ["a", secret, "b"]
+    assert objects.to_outputs(found, inputs, "m")["spec"]["args"] == ["a", secret, "b"]
     assert objects.to_object(inputs) == {"spec": {"args": ["a", "hush"]}}

@@ -1,0 +1,91 @@
+"""A GKE cluster that exists, with an account of its own for the nodes that are added to it."""
+
+import re
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import container
+
+from gke_inference.base.inputs import name_of, under
+from gke_inference.base.kubeconfig import kubeconfig
+from gke_inference.catalogue.names import check_name
+
+from .cluster import dns_name
+from .node_account import node_account
+
+_CLUSTER = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
+
+
+class ExistingClusterArgs(TypedDict):
+    """Inputs of `ExistingCluster`."""
+
+    cluster: str
+    """`projects/P/locations/L/clusters/NAME`. It must have Workload Identity, the Gateway API, the
+    GCS FUSE driver and a DNS endpoint."""
+    node_account_id: NotRequired[str]
+    """Account id of the service account of nodes. Default `<cluster name>-nodes`."""
+
+
+class ExistingCluster(pulumi.ComponentResource):
+    """A cluster that is read, never changed or deleted, with the outputs of `InferenceCluster`.
+
+    Beside it stands a node service account, for the pools and compute classes that are added. The
+    cluster is read in every preview (`container.Cluster.get`), so one that does not exist ends it.
+    """
+
+    cluster_id: pulumi.Output[str]
+    """`projects/P/locations/L/clusters/NAME`."""
+    cluster_name: pulumi.Output[str]
+    """Name of the cluster."""
+    endpoint: pulumi.Output[str]
+    """DNS name of the control plane."""
+    kubeconfig: pulumi.Output[str]
+    """For `pulumi_kubernetes.Provider`; it holds no secret."""
+    location: pulumi.Output[str]
+    """Region or zone of the cluster."""
+    node_service_account: pulumi.Output[str]
+    """E-mail of the account for nodes, known in a preview."""
+    workload_pool: pulumi.Output[str]
+    """`PROJECT.svc.id.goog`."""
+
+    def __init__(
+        self, name: str, args: ExistingClusterArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ExistingCluster", name, {}, opts)
+        found = _CLUSTER.fullmatch(args["cluster"])
+        if found is None:
+            raise pulumi.InputPropertyError(
+                "cluster",
+                f"must be projects/P/locations/L/clusters/NAME, got {args['cluster']!r}",
+            )
+        project, location, cluster_name = found.groups()
+        account_id = _node_account_id(args, cluster_name)
+        email, _ = node_account(name, account_id, cluster_name, project, under(self))
+        cluster = container.Cluster.get(name, args["cluster"], opts=under(self))
+        self.cluster_id = pulumi.Output.from_input(args["cluster"])
+        self.cluster_name = pulumi.Output.from_input(cluster_name)
+        self.endpoint = cluster.control_plane_endpoints_config.apply(dns_name)
+        self.kubeconfig = self.endpoint.apply(lambda endpoint: kubeconfig(cluster_name, endpoint))
+        self.location = pulumi.Output.from_input(location)
+        self.node_service_account = email
+        self.workload_pool = pulumi.Output.from_input(f"{project}.svc.id.goog")
+        self.register_outputs(
+            {
+                "clusterId": self.cluster_id,
+                "clusterName": self.cluster_name,
+                "endpoint": self.endpoint,
+                "kubeconfig": self.kubeconfig,
+                "location": self.location,
+                "nodeServiceAccount": self.node_service_account,
+                "workloadPool": self.workload_pool,
+            }
+        )
+
+
+def _node_account_id(args: ExistingClusterArgs, cluster_name: str) -> str:
+    if args.get("node_account_id") is not None:
+        return name_of(args, "node_account_id", "service_account")
+    try:
+        return check_name("service_account", f"{cluster_name}-nodes")
+    except ValueError as error:
+        raise pulumi.InputPropertyError("cluster", f"{error}; give 'nodeAccountId'") from error

@@ -1,0 +1,127 @@
+"""Keeps the servers of models at no replica until their weights are in the bucket.
+
+Why not a gate on each pod, or a program that asks the bucket: docs/adr/0019-weights-gate.md.
+"""
+
+from typing import TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, under
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    deployment,
+    hardened_pod,
+    labels_for,
+    manifest,
+    register,
+)
+from gke_inference.catalogue.versions import api, image
+from gke_inference.serving.launch import FOLDER, HOME, launcher_files
+from gke_inference.serving.launcher.spec import STATE
+
+COMPONENT = "weights-gate"
+NAME = "weights-gate"
+"""Name of its objects, and of the service account, which must exist."""
+
+_USER = 65532
+_WORKLOADS = ("deployment", "leader_worker_set")
+
+
+class WeightsGateArgs(TypedDict):
+    """Inputs of `WeightsGate`."""
+
+    namespace: str
+    """Namespace of the servers."""
+    service_account: str
+    """Kubernetes service account that may read the buckets of the weights (`WorkloadIdentity`)."""
+
+
+class WeightsGate(pulumi.ComponentResource):
+    """A small Deployment that starts the servers of a namespace once their weights are there.
+
+    It looks for the manifests that `gke-inference models push` writes last. A `ModelServer` with
+    `has_gate` begins with no replica, so no accelerator is asked for before it can be used; the
+    gate scales it once to the number that it should begin with. Running servers do not need it.
+    """
+
+    state_name: str
+    """Name of the ConfigMap that says what waits for which weights."""
+
+    def __init__(
+        self, name: str, args: WeightsGateArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:WeightsGate", name, {}, opts)
+        namespace = name_of(args, "namespace", "namespace")
+        account = name_of(args, "service_account", "namespace")
+        before: list[pulumi.Resource] = []
+        for role, obj in gate_objects(namespace, account).items():
+            logical = name if role == "deployment" else f"{name}-{role}"
+            before.append(register(logical, obj, under(self, depends_on=list(before))))
+        self.state_name = STATE
+        self.register_outputs({"stateName": self.state_name})
+
+
+def gate_objects(namespace: str, account: str) -> dict[str, Manifest]:
+    """Returns the gate's objects by role, in the order to create them."""
+    labels = labels_for(NAME, COMPONENT)
+    files = launcher_files()
+    role = api("role")
+    return {
+        "role": manifest("role", NAME, namespace, labels=labels, rules=_rules()),
+        "binding": manifest(
+            "role_binding",
+            NAME,
+            namespace,
+            labels=labels,
+            roleRef={
+                "apiGroup": role.api_version.partition("/")[0],
+                "kind": role.kind,
+                "name": NAME,
+            },
+            subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        ),
+        "files": manifest("config_map", NAME, namespace, labels=labels, data=files),
+        "deployment": deployment(NAME, namespace, COMPONENT, _pod(account), 1, files=files),
+    }
+
+
+def _rules() -> list[Manifest]:
+    """Returns what it may do: list workloads and scale them, and keep one ConfigMap."""
+    rules: list[Manifest] = []
+    for name in _WORKLOADS:
+        kind = api(name)
+        group, plural = [kind.api_version.partition("/")[0]], f"{kind.kind.lower()}s"
+        rules.append({"apiGroups": group, "resources": [plural], "verbs": ["list", "watch"]})
+        rules.append({"apiGroups": group, "resources": [f"{plural}/scale"], "verbs": ["patch"]})
+    own: Manifest = {"apiGroups": [""], "resources": ["configmaps"]}
+    rules.append({**own, "verbs": ["create"]})
+    rules.append({**own, "resourceNames": [STATE], "verbs": ["get", "patch"]})
+    return rules
+
+
+def _pod(account: str) -> Manifest:
+    return {
+        "automountServiceAccountToken": True,
+        "containers": [
+            {
+                "command": ["python3", "-m", "engine.gate"],
+                "env": [
+                    {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
+                    {"name": "PYTHONPATH", "value": HOME},
+                ],
+                "image": image("weights_gate").reference,
+                "name": COMPONENT,
+                "resources": {
+                    "limits": {"memory": "128Mi"},
+                    "requests": {"cpu": "20m", "memory": "64Mi"},
+                },
+                "securityContext": HARDENED_CONTAINER,
+                "volumeMounts": [{"mountPath": FOLDER, "name": "program", "readOnly": True}],
+            }
+        ],
+        "securityContext": hardened_pod(_USER),
+        "serviceAccountName": account,
+        "volumes": [{"configMap": {"name": NAME}, "name": "program"}],
+    }

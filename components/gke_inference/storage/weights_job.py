@@ -1,0 +1,229 @@
+"""A job that fills buckets, and perhaps a disk, with a model's weights inside a project."""
+
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import compute
+
+from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.base.manifests import register
+from gke_inference.catalogue.versions import base_image
+from gke_inference.cluster.workload_identity import WorkloadIdentity, WorkloadIdentityArgs
+from gke_inference.storage.loader_pod import DISK, WORK, class_object, files_object, job_object
+from gke_inference.storage.model_disk import ModelDisk, ModelDiskArgs
+
+_HOUR_SECONDS = 3600
+
+
+class WeightsDiskArgs(TypedDict):
+    """A Hyperdisk ML volume that is filled, and the snapshot that is taken of it."""
+
+    disk_name: str
+    """Name of the volume while it is filled."""
+    size_gib: int
+    """4 to 65536."""
+    snapshot_name: str
+    """Name of the snapshot, what `snapshot` of a `ModelDisk` says. It stays when the job goes."""
+    zone: str
+    """Zone of the volume and of the job's node."""
+    throughput_mib_per_s: NotRequired[int]
+    """Throughput while it is filled. Default 1200."""
+
+
+class WeightsJobArgs(TypedDict):
+    """Inputs of `WeightsJob`."""
+
+    buckets: list[str]
+    """Buckets to fill. The first is written, the others get copies inside Cloud Storage."""
+    folder: str
+    """Folder of the model in each bucket."""
+    job_name: str
+    """Name of the job, of its service account and of its compute class."""
+    namespace: str
+    """Namespace of the job."""
+    project: str
+    """Project of the cluster."""
+    project_number: str
+    """Number of that project."""
+    repository: str
+    """Model on the Hugging Face hub: ORGANIZATION/MODEL."""
+    scratch_gib: int
+    """Size of the volume that the job works in: more than the model, 10 to 65536."""
+    disk: NotRequired[WeightsDiskArgs]
+    """Disk to fill as well. Default none."""
+    exclude: NotRequired[list[str]]
+    """Patterns of files to leave out. Default none."""
+    hours: NotRequired[int]
+    """How long the job may take, 1 to 48. Default 12."""
+    image: NotRequired[str]
+    """Container image. Default: Python of the versions lock, which then needs `program`."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for the disk, the snapshot and their bills."""
+    makes_current: NotRequired[bool]
+    """Make the version the current one also where there is one. Default no."""
+    node_service_account: NotRequired[pulumi.Input[str]]
+    """Account of the job's node. Default: the project's own."""
+    program: NotRequired[dict[str, str]]
+    """Files of the program by path; with `requirements.lock`, its packages are installed first.
+    Default: the image has the package `gke-inference-workloads`."""
+    revision: NotRequired[str]
+    """Branch, tag or commit on the hub. Default main."""
+    token_secret: NotRequired[str]
+    """Id of the secret with the hub's token. Default: the model needs none."""
+    version: NotRequired[str]
+    """Name of the version. Default: it follows from the content."""
+
+
+class WeightsJob(pulumi.ComponentResource):
+    """A job with an identity of its own, which may write the buckets and read one secret.
+
+    It is there once the job has succeeded, and so is the snapshot. Remove the component then: what
+    was written stays. Give the cluster's Kubernetes provider in `opts`.
+    """
+
+    job_name: pulumi.Output[str]
+    """Name of the job."""
+    principal: pulumi.Output[str]
+    """The IAM member that it works as."""
+    snapshot: pulumi.Output[str | None]
+    """Name of the snapshot, where a disk is filled."""
+
+    def __init__(
+        self, name: str, args: WeightsJobArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:WeightsJob", name, {}, opts)
+        job_name = name_of(args, "job_name", "namespace")
+        namespace = name_of(args, "namespace", "namespace")
+        hours = whole(args, "hours", 12, least=1, most=48)
+        scratch_gib = whole(args, "scratch_gib", 0, least=10, most=65_536)
+        buckets, program = _buckets(args), _program(args)
+        identity = WorkloadIdentity(
+            f"{name}-identity", _identity_args(args, job_name, namespace, buckets), under(self)
+        )
+        disk_args = args.get("disk")
+        disk = self._build_disk(name, args, disk_args, job_name, namespace)
+        spec = _spec(args, buckets, has_disk=disk is not None)
+        image = args.get("image") or base_image("python").reference
+        zone = None if disk_args is None else disk_args["zone"]
+        needed: list[pulumi.Resource] = [identity, *([] if disk is None else [disk])]
+        account = args.get("node_service_account")
+        for role, obj in {
+            "class": class_object(job_name, zone, account),
+            "files": files_object(job_name, namespace, program, spec),
+        }.items():
+            needed.append(register(f"{name}-{role}", obj, under(self)))
+        made = job_object(
+            job_name,
+            namespace,
+            image=image,
+            program=program,
+            spec=spec,
+            scratch_gib=scratch_gib,
+            deadline_seconds=hours * _HOUR_SECONDS,
+            claim=None if disk is None else f"{job_name}-disk",
+        )
+        waits = pulumi.ResourceOptions.merge(
+            under(self, depends_on=needed),
+            pulumi.ResourceOptions(
+                custom_timeouts=pulumi.CustomTimeouts(create=f"{hours}h"),
+                delete_before_replace=True,
+            ),
+        )
+        job = register(f"{name}-job", made, waits)
+        self.snapshot = self._build_snapshot(name, args, job)
+        self.principal = identity.principal
+        self.job_name = pulumi.Output.from_input(job_name)
+        self.register_outputs(
+            {"jobName": self.job_name, "principal": self.principal, "snapshot": self.snapshot}
+        )
+
+    def _build_disk(
+        self,
+        name: str,
+        args: WeightsJobArgs,
+        disk: WeightsDiskArgs | None,
+        job_name: str,
+        namespace: str,
+    ) -> ModelDisk | None:
+        if disk is None:
+            return None
+        volume = ModelDiskArgs(
+            claim_name=f"{job_name}-disk",
+            disk_name=disk["disk_name"],
+            filled=False,
+            labels=args.get("labels") or {},
+            namespace=namespace,
+            project=args["project"],
+            size_gib=disk["size_gib"],
+            throughput_mib_per_s=disk.get("throughput_mib_per_s", 1200),
+            zones=[disk["zone"]],
+        )
+        return ModelDisk(f"{name}-disk", volume, under(self))
+
+    def _build_snapshot(
+        self, name: str, args: WeightsJobArgs, job: pulumi.Resource
+    ) -> pulumi.Output[str | None]:
+        disk = args.get("disk")
+        if disk is None:
+            return pulumi.Output.from_input(None)
+        snapshot = compute.Snapshot(
+            f"{name}-snapshot",
+            labels=user_labels(args, "storage"),
+            name=name_of(disk, "snapshot_name", "compute"),
+            project=args["project"],
+            source_disk=f"projects/{args['project']}/zones/{disk['zone']}/disks/{disk['disk_name']}",
+            zone=disk["zone"],
+            opts=pulumi.ResourceOptions.merge(
+                under(self, depends_on=[job]), pulumi.ResourceOptions(retain_on_delete=True)
+            ),
+        )
+        return snapshot.name.apply(_as_optional)
+
+
+def _as_optional(name: str) -> str | None:
+    return name
+
+
+def _buckets(args: WeightsJobArgs) -> list[str]:
+    buckets = list(args["buckets"])
+    if not buckets or len(set(buckets)) != len(buckets):
+        raise pulumi.InputPropertyError("buckets", f"must be different buckets, got {buckets!r}")
+    return buckets
+
+
+def _program(args: WeightsJobArgs) -> dict[str, str]:
+    program = dict(args.get("program") or {})
+    if not program and args.get("image") is None:
+        raise pulumi.InputPropertyError("program", "must be set without 'image', got none")
+    return program
+
+
+def _identity_args(
+    args: WeightsJobArgs, job_name: str, namespace: str, buckets: list[str]
+) -> WorkloadIdentityArgs:
+    identity = WorkloadIdentityArgs(
+        bucket_roles={bucket: {"access": "write", "bucket": bucket} for bucket in buckets},
+        namespace=namespace,
+        project=args["project"],
+        project_number=args["project_number"],
+        service_account_name=job_name,
+    )
+    if "token_secret" in args:
+        identity["secrets"] = [args["token_secret"]]
+    return identity
+
+
+def _spec(args: WeightsJobArgs, buckets: list[str], *, has_disk: bool) -> dict[str, Any]:
+    """Returns what the program has to do, as `workloads/transfer/job.py` reads it."""
+    return {
+        "buckets": buckets,
+        "exclude": list(args.get("exclude") or []),
+        "folder": args["folder"],
+        "makes_current": args.get("makes_current", False),
+        "project": args["project"],
+        "repository": args["repository"],
+        "revision": args.get("revision", "main"),
+        "target": DISK if has_disk else f"{WORK}/model",
+        "token_secret": args.get("token_secret"),
+        "version": args.get("version"),
+    }

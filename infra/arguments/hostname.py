@@ -1,0 +1,49 @@
+"""The translator of the gateway's host name: its certificates and its record."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.gateway.certificate import GatewayCertificateArgs
+from gke_inference.gateway.record import GatewayRecordArgs
+from infra.stack import Platform
+
+
+def certificate_args(platform: Platform, region: str) -> GatewayCertificateArgs | None:
+    """Return the arguments of a region's certificate, where the stack issues it."""
+    gateway = platform.gateway
+    if not gateway.issue_certificate or gateway.dns is None:
+        return None
+    if gateway.certificate is None or gateway.hostname is None:
+        return None
+    return GatewayCertificateArgs(
+        certificate_name=gateway.certificate,
+        hostname=gateway.hostname,
+        labels={"env": platform.environment},
+        location=region,
+        project=platform.project,
+        ttl_seconds=gateway.dns.ttl_seconds,
+        zone=gateway.dns.zone,
+        zone_project=gateway.dns.project or platform.project,
+    )
+
+
+def record_args(
+    platform: Platform, addresses: Mapping[str, pulumi.Input[str]]
+) -> GatewayRecordArgs | None:
+    """Return the arguments of the host name's record, where the stack makes it.
+
+    Args:
+        platform: The stack.
+        addresses: Address of the gateway of each region that has one.
+    """
+    gateway = platform.gateway
+    if gateway.dns is None or gateway.hostname is None or not addresses:
+        return None
+    return GatewayRecordArgs(
+        addresses=dict(addresses),
+        hostname=gateway.hostname,
+        project=gateway.dns.project or platform.project,
+        ttl_seconds=gateway.dns.ttl_seconds,
+        zone=gateway.dns.zone,
+    )

@@ -1,0 +1,40 @@
+"""What logs and metrics of a platform cost."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from infra.cost.nodes import Nodes
+from infra.cost.parts import OBSERVABILITY, Count, Part, always, listed
+from infra.cost.usage import Usage
+from planner.choice.cost import HOURS_PER_MONTH, Bill
+
+_MILLION: Final = 1e6
+
+
+def observability_parts(
+    region: str, bill: Bill, nodes: Iterable[Nodes], usage: Usage, scrape_seconds: int
+) -> Iterator[Part]:
+    """Yield what is observed in a region.
+
+    Args:
+        region: Its name.
+        bill: Of the stack, for its replicas.
+        nodes: All nodes of the region.
+        usage: What is assumed.
+        scrape_seconds: Time between two samples of a time series.
+    """
+    every = sum((one.count for one in nodes), start=always(0))
+    logs = every * usage.logs_gib_per_node
+    yield listed(OBSERVABILITY, "Cloud Logging", region, "logging", logs, unit="GiB a month")
+    replicas = sum(
+        (
+            Count(line.served.minimum, line.expected_replicas, line.served.maximum)
+            for line in bill.lines
+            if line.served.region == region
+        ),
+        start=always(0),
+    )
+    readings = HOURS_PER_MONTH * 3600 / scrape_seconds
+    millions = replicas * (usage.series_per_replica * readings / _MILLION)
+    what, item, unit = "Managed Prometheus", "prometheus-samples", "million samples a month"
+    yield listed(OBSERVABILITY, what, region, item, millions, unit=unit)

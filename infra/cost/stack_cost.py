@@ -1,0 +1,107 @@
+"""What a whole stack costs: accelerator machines, and everything around them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from infra.cost.cluster import cluster_parts
+from infra.cost.committed import Commitments, commitments
+from infra.cost.costing import served
+from infra.cost.network import network_parts
+from infra.cost.nodes import accelerator_nodes, system_nodes
+from infra.cost.observability import observability_parts
+from infra.cost.parts import ACCELERATORS, GROUPS, Part
+from infra.cost.storage import project_parts, storage_parts
+from infra.cost.usage import DEFAULT_USAGE, Usage
+from infra.plan import Plan
+from planner.amount import Amount, Missing, total
+from planner.choice.cost import FIELDS, MEAN_SHARE, Bill, bill, outdated
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """One group of a stack's cost; dollars an hour."""
+
+    name: str
+    """One of `infra.cost.parts.GROUPS`."""
+    minimum: Amount
+    expected: Amount
+    maximum: Amount
+
+    def total(self, field: str) -> Amount:
+        """Return `minimum`, `expected` or `maximum`, dollars an hour."""
+        return {"minimum": self.minimum, "expected": self.expected, "maximum": self.maximum}[field]
+
+
+@dataclass(frozen=True)
+class StackCost:
+    """The cost of a stack."""
+
+    bill: Bill
+    """Of the accelerator machines."""
+    parts: tuple[Part, ...]
+    """Everything else, in the order of `GROUPS`."""
+    commitments: Commitments
+    usage: Usage
+    """What was assumed."""
+
+    def total(self, field: str) -> Amount:
+        """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
+        return total((self.bill.total(field), *(getattr(part, field) for part in self.parts)))
+
+    @property
+    def groups(self) -> tuple[GroupCost, ...]:
+        """The groups of the cost, all of them."""
+        return tuple(self._group(name) for name in GROUPS)
+
+    @property
+    def by_group(self) -> dict[str, GroupCost]:
+        """The groups by name."""
+        return {group.name: group for group in self.groups}
+
+    @property
+    def missing(self) -> tuple[Missing, ...]:
+        """What has no published price and is in no total."""
+        return total(self.total(field) for field in FIELDS).missing
+
+    def outdated(self, today: date) -> dict[str, list[str]]:
+        """Return the sources of prices that are `stale` or `undated`, with their dates."""
+        machines = self.bill.sources
+        return outdated((*machines, *(part.source for part in self.parts if part.source)), today)
+
+    def _group(self, name: str) -> GroupCost:
+        if name == ACCELERATORS:
+            return GroupCost(name, *(self.bill.total(field) for field in FIELDS))
+        mine = [part for part in self.parts if part.group == name]
+        return GroupCost(name, *(total(getattr(part, field) for part in mine) for field in FIELDS))
+
+
+def stack_cost(
+    plan: Plan, mean_share: float = MEAN_SHARE, usage: Usage = DEFAULT_USAGE
+) -> StackCost:
+    """Return what a stack costs.
+
+    Args:
+        plan: Of the stack.
+        mean_share: Mean over peak of the traffic, as of `planner.choice.cost.bill`.
+        usage: What is assumed.
+
+    Raises:
+        gke_inference.catalogue.input_error.InputError: The share is not above 0 and at most 1.
+    """
+    machines = bill(served(plan), mean_share)
+    parts = _parts(plan, machines, mean_share, usage)
+    ordered = tuple(sorted(parts, key=lambda part: GROUPS.index(part.group)))
+    return StackCost(machines, ordered, commitments(plan, machines), usage)
+
+
+def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Iterator[Part]:
+    yield from cluster_parts(plan, mean_share)
+    for name, region in plan.regions.items():
+        system = system_nodes(region, mean_share)
+        nodes = [*([system] if system else []), *accelerator_nodes(region, machines)]
+        yield from network_parts(name, plan.platform.gateway.exposure, nodes, usage)
+        yield from storage_parts(plan, region, nodes)
+        scrape = plan.platform.monitoring.scrape_seconds
+        yield from observability_parts(name, machines, nodes, usage, scrape)
+    yield from project_parts(plan)

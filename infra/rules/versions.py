@@ -1,0 +1,44 @@
+"""Rules about versions of GKE: a region's channel has what its models use."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.versions import channel, gke_minimum, version_key
+from infra.plan import Plan
+from infra.plan.gke_version import FROM_ZERO, known_limit, needed
+from infra.stack import Platform, Region
+from infra.stack.problems import join
+
+
+def is_from_zero(region: Region) -> bool:
+    """Return whether autoscalers of a region may scale from nothing."""
+    limit = region.version or channel(region.release_channel.value).newest
+    return version_key(limit) >= version_key(gke_minimum(FROM_ZERO))
+
+
+def check_standby(platform: Platform, name: str, path: str) -> Iterator[InputError]:
+    """Yield why a model may not have a standby of 0 in a region."""
+    region = platform.regions[name]
+    if is_from_zero(region):
+        return
+    limit = region.version or channel(region.release_channel.value).newest
+    message = f"must be at least 1 in {name}: scaling from 0 needs GKE {gke_minimum(FROM_ZERO)}"
+    source = "'version'" if region.version else f"channel {region.release_channel.value}"
+    yield InputError(path, message, 0, f", and {source} there goes up to {limit}")
+
+
+def check_versions(plan: Plan) -> Iterator[InputError]:
+    """Yield the regions whose clusters would be too old.
+
+    Args:
+        plan: A stack without any other fault, resolved.
+    """
+    for name, region in plan.regions.items():
+        least, because = needed(region)
+        limit = known_limit(region)
+        if version_key(limit) < version_key(least):
+            field = "release_channel" if region.settings.version is None else "version"
+            rule = f"must have GKE {least} for {because}"
+            value = region.settings.version or region.settings.release_channel.value
+            note = "" if region.settings.version else f", seen with {limit} at most"
+            yield InputError(join("regions", name, field), rule, Bare(value), note)

@@ -1,0 +1,73 @@
+"""A class does not end in machines that nobody can get, with the pods waiting for them."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.accelerators import (
+    accelerator,
+    accelerator_names,
+    machine,
+    region_of,
+    zones_of,
+)
+from policies.framework.finding import Finding, broken
+from policies.framework.reading import at, entries
+from policies.framework.rule import Invariant
+from policies.objects.compute_classes import ClassRung, rungs
+from policies.objects.world import World
+
+
+def _check(world: World) -> Iterator[Finding]:
+    for each in world.of("ComputeClass"):
+        listed = rungs(each)
+        waits = each.at("spec", "whenUnsatisfiable") == "DoNotScaleUp"
+        for rung in listed:
+            is_last = waits and rung is listed[-1]
+            for reason, value in _never(rung):
+                end = ", and the pods of the class wait for it" if is_last else ""
+                yield broken(
+                    each,
+                    f"{rung.path}.machineType" if value is None else f"{rung.path}.{value[0]}",
+                    rung.body.get("machineType") if value is None else value[1],
+                    f"{reason}{end}",
+                    "take what Google sells, where it sells it, or take the rung out",
+                )
+
+
+def _never(rung: ClassRung) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    """Yield (why nobody gets this, field and value where these are not the machine type)."""
+    name = _chip(rung)
+    if name is None:
+        return
+    ways = machine(name, str(rung.body["machineType"])).sold_as
+    if rung.way not in ways:
+        yield f"is sold as {' and '.join(ways)} only, not by {rung.way}", None
+    for field, zone in _zones(rung):
+        listed = zones_of(name, region_of(zone), rung.way)
+        if listed is not None and zone not in listed:
+            yield f"has no {name} by {rung.way}", (field, zone)
+
+
+def _chip(rung: ClassRung) -> str | None:
+    kind, wanted = rung.offer[0], rung.body.get("machineType")
+    for name in accelerator_names():
+        chip = accelerator(name)
+        if chip.gke_type == kind and any(entry.name == wanted for entry in chip.machines):
+            return name
+    return None
+
+
+def _zones(rung: ClassRung) -> Iterator[tuple[str, str]]:
+    for zone in at(rung.body, "location", "zones") or ():
+        yield "location.zones", str(zone)
+    for number, entry in enumerate(entries(rung.body, "reservations", "specific")):
+        for zone in entry.get("zones") or ():
+            yield f"reservations.specific[{number}].zones", str(zone)
+
+
+RULE = Invariant(
+    name="class-obtainable",
+    description="Every rung of a class is sold in that way, and in the zones that it names.",
+    reference="docs.cloud.google.com/compute/docs/gpus (H100); tpu/docs/regions-zones; "
+    "gke-labs/kube-agents #907: a last rung that cannot be had waits for ever",
+    check=_check,
+)

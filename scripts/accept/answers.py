@@ -1,0 +1,201 @@
+"""What each model answers, by the official client: text, embeddings or images, and adapters."""
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from infra.plan import ServedModel
+from infra.stack import Task
+from scripts.accept.deployed import Deployed, Door, seen
+from scripts.accept.row import Row, Subject
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+_PROMPT: Final = "Say in one sentence what an inference gateway is for."
+_IMAGE_PROMPT: Final = "A red bicycle"
+_TOKENS: Final = 16
+_STREAMS: Final = 5
+_PNG: Final = b"\x89PNG"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One answer that was read as it came; moments are seconds from the request."""
+
+    pieces: tuple[float, ...]
+    """When each piece of text arrived."""
+    last_usage: int | None
+    """Tokens of the answer as the last event counts them; None where it counts none."""
+
+
+def answers(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether each model answers what its task promises, in each region."""
+    for region in deployed.plan.regions:
+        for served in deployed.plan.regions[region].served:
+            if served.version is None:
+                yield from _answers(deployed, served)
+
+
+def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
+    task = served.settings.task
+    if task is Task.EMBED:
+        yield _asked(deployed, served, "embeddings", "a vector of numbers", _embedding)
+    elif task is Task.IMAGE:
+        yield _asked(deployed, served, "image", "a PNG", _image)
+    else:
+        yield _asked(deployed, served, "chat", "text, and a count of its tokens", _chat)
+        yield _asked(deployed, served, "completion", "text, and a count of its tokens", _completion)
+    for adapter in served.settings.adapters:
+        if task is Task.IMAGE:
+            yield _asked(deployed, served, "adapter", "a PNG", _image, adapter)
+        elif task is Task.GENERATE:
+            yield _asked(
+                deployed, served, "adapter", "text, and a count of its tokens", _chat, adapter
+            )
+
+
+Ask = Callable[[Subject, "OpenAI", str], Row]
+"""Asks a model or an adapter by its name, and judges the answer."""
+
+
+def _asked(
+    deployed: Deployed,
+    served: ServedModel,
+    kind: str,
+    predicted: str,
+    ask: Ask,
+    adapter: str | None = None,
+) -> Row:
+    name = served.name if adapter is None else f"{adapter} of {served.name}"
+    subject = Subject(kind, f"{name} in {served.region}", predicted)
+
+    def look() -> Row:
+        with deployed.door(served.region).client(served.name) as client:
+            return ask(subject, client, adapter or served.name)
+
+    return seen(subject, look)
+
+
+def _chat(subject: Subject, client: "OpenAI", model: str) -> Row:
+    answer = client.chat.completions.create(
+        model=model, messages=[{"role": "user", "content": _PROMPT}], max_tokens=_TOKENS
+    )
+    text = answer.choices[0].message.content if answer.choices else None
+    return _judged_text(subject, text, answer.usage)
+
+
+def _completion(subject: Subject, client: "OpenAI", model: str) -> Row:
+    answer = client.completions.create(model=model, prompt=_PROMPT, max_tokens=_TOKENS)
+    text = answer.choices[0].text if answer.choices else None
+    return _judged_text(subject, text, answer.usage)
+
+
+def _judged_text(subject: Subject, text: str | None, usage: Any) -> Row:
+    counted = 0 if usage is None else int(usage.completion_tokens)
+    if not (text or "").strip():
+        return subject.not_met("an answer without text")
+    if not 0 < counted <= _TOKENS:
+        return subject.not_met(f"text of {counted} tokens; must be 1 to {_TOKENS}, as asked for")
+    return subject.met(f"text of {counted} tokens")
+
+
+def _embedding(subject: Subject, client: "OpenAI", model: str) -> Row:
+    answer = client.embeddings.create(model=model, input=_PROMPT, encoding_format="float")
+    vector = answer.data[0].embedding if answer.data else []
+    return subject.judged(f"a vector of {len(vector)} numbers", is_met=any(vector))
+
+
+def _image(subject: Subject, client: "OpenAI", model: str) -> Row:
+    answer = client.images.generate(model=model, prompt=_IMAGE_PROMPT)
+    file = base64.b64decode((answer.data[0].b64_json or "") if answer.data else "")
+    if not file.startswith(_PNG):
+        return subject.not_met(f"{len(file)} bytes that are no PNG")
+    return subject.met(f"a PNG of {len(file):,} bytes")
+
+
+def streams(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether answers are streamed, and how fast, beside what the stack promises."""
+    for region in deployed.plan.regions:
+        for served in deployed.plan.regions[region].served:
+            if served.version is None and served.settings.task is Task.GENERATE:
+                yield from _streamed(deployed, served)
+
+
+def _streamed(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
+    where = f"{served.name} in {served.region}"
+    subject = Subject(
+        "streaming", where, "the first token before the last, and a final usage event"
+    )
+    read: list[Stream] = []
+
+    def look() -> Row:
+        door = deployed.door(served.region)
+        read.extend(stream(door, served.name) for _ in range(_STREAMS))
+        return judged_stream(subject, read[0])
+
+    yield seen(subject, look)
+    slo = served.settings.slo
+    limit = None if slo is None else slo.ttft_p95_ms
+    first = Subject("first token", where, "no promise" if limit is None else f"{limit:g} ms (p95)")
+    if len(read) < _STREAMS or not all(each.pieces for each in read):
+        yield first.skipped("not every answer was streamed")
+    else:
+        yield judged_first(first, [each.pieces[0] * 1000 for each in read], limit)
+
+
+def stream(door: Door, model: str) -> Stream:
+    """Return one streamed answer of a model.
+
+    Raises:
+        CommandError: The gateway or the model refuses.
+    """
+    pieces: list[float] = []
+    usage: int | None = None
+    with door.client(model) as client:
+        begun = time.monotonic()
+        for chunk in client.chat.completions.create(
+            model=model,
+            messages=[{"role": "user", "content": _PROMPT}],
+            max_tokens=_TOKENS,
+            stream=True,
+            stream_options={"include_usage": True},
+        ):
+            if any(choice.delta.content for choice in chunk.choices):
+                pieces.append(time.monotonic() - begun)
+            usage = None if chunk.usage is None else chunk.usage.completion_tokens
+    return Stream(tuple(pieces), usage)
+
+
+def judged_stream(subject: Subject, read: Stream) -> Row:
+    """Return whether an answer was streamed: in several pieces, one after the other, then usage."""
+    if not read.pieces:
+        return subject.not_met("the stream ended without a token")
+    took = (read.pieces[-1] - read.pieces[0]) * 1000
+    says = f"{len(read.pieces)} pieces over {took:.0f} ms"
+    if len(read.pieces) < 2 or took <= 0:
+        return subject.not_met(f"{says}: the answer came at once")
+    if not read.last_usage:
+        return subject.not_met(f"{says}; the last event has no usage")
+    return subject.met(f"{says}, usage of {read.last_usage} tokens")
+
+
+def judged_first(subject: Subject, found: list[float], limit: float | None) -> Row:
+    """Return whether first tokens keep a promise about their 95th percentile.
+
+    A few requests are no percentile: the promise is broken for certain only where half of them
+    break it, and that is what is judged.
+
+    Args:
+        subject: What the row is about.
+        found: Times to the first token, in milliseconds.
+        limit: The promise, in milliseconds; None where there is none.
+    """
+    middle = median(found)
+    says = f"{middle:.0f} ms, the slowest {max(found):.0f} ms ({len(found)} requests, no load)"
+    if limit is None:
+        return subject.skipped(f"{says}; the stack has no slo.ttft_p95_ms")
+    return subject.judged(says, is_met=middle <= limit)

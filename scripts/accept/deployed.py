@@ -1,0 +1,147 @@
+"""The deployed platform as the checks see it, wherever it runs."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from infra.plan import Plan, RegionPlan
+from infra.plan.endpoint import endpoint
+from infra.plan.names import NAMESPACE, Names
+from scripts.accept.row import Row, Subject
+from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.shared.model_client import open_client
+from scripts.terminal.console import CommandError
+from twin.cluster.monitoring.promql import QueryError, Sample
+from twin.wire.kube import KubeError
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+Object = dict[str, Any]
+"""An object of Kubernetes."""
+
+
+class Api(Protocol):
+    """What is used of a cluster's API server."""
+
+    def list(
+        self, path: str, label_selector: str | None = None, field_selector: str | None = None
+    ) -> list[Object]:
+        """Return the items of a collection."""
+        ...
+
+    def get(self, path: str, **query: Any) -> Object:
+        """Return one object."""
+        ...
+
+    def delete(self, path: str, body: Object | None = None, **query: Any) -> Object:
+        """Delete one object."""
+        ...
+
+
+Query = Callable[[str], Sequence[Sample]]
+"""Answers PromQL; raises `QueryError` or `CloudError`."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A region's cluster."""
+
+    plan: RegionPlan
+    api: Api
+    query: Query
+
+    @property
+    def name(self) -> str:
+        """Return the name of the cluster."""
+        return self.plan.cluster_name
+
+    @property
+    def matchers(self) -> str:
+        """Return PromQL matchers of the cluster: Cloud Monitoring has the series of all."""
+        return f'cluster="{self.name}",location="{self.plan.location}"'
+
+    def pods(self, label_selector: str | None = None) -> list[Object]:
+        """Return the pods of the models' namespace.
+
+        Raises:
+            KubeError: The cluster does not answer.
+        """
+        return self.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods", label_selector)
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where clients of one region come in."""
+
+    url: str
+    address: str
+    """The region's own: with several regions, the name of the URL leads to the nearest."""
+
+    def client(self, subject: str) -> "AbstractContextManager[OpenAI]":
+        """Return a client of this region; its errors are `CommandError` about the subject."""
+        return open_client(self.url, subject, address=self.address)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A stack, and where it is deployed."""
+
+    plan: Plan
+    stack: str
+    """Name of the stack's file."""
+    place: str
+    """Where it is deployed, for people."""
+    cloud: Cloud
+    clusters: Mapping[str, Cluster]
+    """By region, in the order of the stack."""
+    is_twin: bool = False
+    speed: float = 1.0
+    """How much faster than real time its clock runs; only a twin's does."""
+    sleep: Callable[[float], None] = field(default=time.sleep)
+
+    def door(self, region: str) -> "Door":
+        """Return where clients of a region come in, by the address that its Gateway object reports.
+
+        Raises:
+            CommandError: The gateway has no address.
+            KubeError: The cluster does not answer, or has no gateway.
+        """
+        addresses: list[Object] = self.gateway(region).get("status", {}).get("addresses") or []
+        if not addresses:
+            raise CommandError(f"the gateway of {region} has no address")
+        address = str(addresses[0]["value"])
+        return Door(endpoint(self.plan.platform.gateway, address), address)
+
+    def gateway(self, region: str) -> Object:
+        """Return the Gateway object of a region.
+
+        Raises:
+            KubeError: The cluster does not answer, or has none.
+        """
+        name = Names(self.plan.platform).gateway()
+        path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{NAMESPACE}/gateways/{name}"
+        return self.clusters[region].api.get(path)
+
+
+Check = Callable[[Deployed], Iterator[Row]]
+"""Yields the rows of one group; what is refused becomes a row that was not checked."""
+
+
+def seen(subject: Subject, look: Callable[[], Row]) -> Row:
+    """Return the row of a look; what the platform refuses to clients is not met.
+
+    What a cluster or Google refuses, or answers in another form, is not seen.
+    """
+    try:
+        return look()
+    except CommandError as error:
+        return subject.not_met(str(error))
+    except KubeError as error:
+        return subject.unseen(f"the cluster refuses or does not answer: {error.message}")
+    except (CloudError, QueryError) as error:
+        return subject.unseen(str(error))
+    except (KeyError, TypeError, ValueError) as error:
+        return subject.unseen(f"the answer has another form than documented: {error!r}")

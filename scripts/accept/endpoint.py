@@ -1,0 +1,102 @@
+"""The endpoint of each region: its gateway, its certificate, and the models that it lists."""
+
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from infra.plan import Plan
+from scripts.accept.deployed import Deployed, Object, seen
+from scripts.accept.row import Row, Subject
+
+_SECONDS: Final = 10.0
+
+
+def gateways(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether each region's gateway is programmed and has an address."""
+    for region in deployed.plan.regions:
+        subject = Subject("gateway", region, "Programmed, with an address")
+        yield seen(
+            subject, lambda subject=subject, region=region: _gateway(deployed, subject, region)
+        )
+
+
+def _gateway(deployed: Deployed, subject: Subject, region: str) -> Row:
+    status: Object = deployed.gateway(region).get("status", {})
+    conditions: dict[str, Object] = {each["type"]: each for each in status.get("conditions", [])}
+    programmed = conditions.get("Programmed", {})
+    if programmed.get("status") != "True":
+        return subject.not_met(f"is not Programmed: {programmed.get('message', 'no condition')}")
+    return subject.met(deployed.door(region).url)
+
+
+def certificates(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether each region's gateway shows a certificate that clients trust."""
+    gateway = deployed.plan.platform.gateway
+    for region in deployed.plan.regions:
+        subject = Subject("certificate", region, f"trusted, for {gateway.hostname or 'no host'}")
+        if gateway.certificate is None or gateway.hostname is None:
+            yield subject.skipped("the stack has no gateway.certificate; the endpoint is HTTP")
+            continue
+        host = gateway.hostname
+
+        def look(subject: Subject = subject, region: str = region, host: str = host) -> Row:
+            door = deployed.door(region)
+            port = urlsplit(door.url).port or 443
+            return certificate(subject, door.address, port, host, ssl.create_default_context())
+
+        yield seen(subject, look)
+
+
+def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl.SSLContext) -> Row:
+    """Return whether a server shows a certificate for a host that a client trusts.
+
+    Args:
+        subject: What the row is about.
+        address: Address of the server; the name is not resolved, as another region may answer it.
+        port: Its port.
+        host: Name that the client asks for.
+        trust: Authorities that the client trusts.
+    """
+    try:
+        with (
+            socket.create_connection((address, port), _SECONDS) as plain,
+            trust.wrap_socket(plain, server_hostname=host) as secure,
+        ):
+            shown: Mapping[str, Any] = secure.getpeercert() or {}
+    except ssl.SSLError as error:
+        return subject.not_met(f"refused: {getattr(error, 'verify_message', '') or error}")
+    except OSError as error:
+        return subject.not_met(f"no connection to {address}:{port}: {error}")
+    expires = datetime.fromtimestamp(ssl.cert_time_to_seconds(str(shown["notAfter"])), UTC)
+    days = (expires - datetime.now(UTC)).days
+    return subject.met(f"trusted, for {host}, expires {expires.date()} (in {days} days)")
+
+
+def names_of(plan: Plan, region: str) -> tuple[str, ...]:
+    """Return the names that clients of a region may ask for: models and their adapters."""
+    found: dict[str, None] = {}
+    for served in plan.regions[region].served:
+        if served.version is None:
+            found |= dict.fromkeys((served.name, *served.settings.adapters))
+    return tuple(found)
+
+
+def listings(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether `/v1/models` of each region lists exactly the models and adapters."""
+    for region in deployed.plan.regions:
+        names = names_of(deployed.plan, region)
+        subject = Subject("/v1/models", region, ", ".join(names))
+
+        def look(
+            subject: Subject = subject, region: str = region, names: tuple[str, ...] = names
+        ) -> Row:
+            with deployed.door(region).client("/v1/models") as client:
+                found = [model.id for model in client.models.list().data]
+            return subject.judged(
+                ", ".join(found) or "nothing", is_met=sorted(found) == sorted(names)
+            )
+
+        yield seen(subject, look)

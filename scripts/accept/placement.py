@@ -1,0 +1,178 @@
+"""Where replicas run, on which rung of their capacity, and how long they took to start."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.serving.disaggregation import ROLE_LABEL
+from gke_inference.serving.pod_spec import MODEL_LABEL
+from infra.cost.costing import Start, starts
+from infra.plan import ServedModel
+from scripts.accept.deployed import Cluster, Deployed, Object, seen
+from scripts.accept.row import Row, Subject
+from scripts.shared.placements import provisioning_of
+
+_ACCELERATORS: Final = ("cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-accelerator")
+_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+_MACHINE: Final = "node.kubernetes.io/instance-type"
+
+
+def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
+    """Return whether a node with some labels is of a rung."""
+    chip = next((labels[key] for key in _ACCELERATORS if key in labels), None)
+    bought = "reservation" if rung.provisioning == "calendar" else rung.provisioning
+    return (
+        chip == accelerator(rung.accelerator).gke_type
+        and labels.get(_MACHINE) == rung.machine_type
+        and (rung.topology is None or labels.get(_TOPOLOGY) == rung.topology)
+        and provisioning_of(labels) == bought
+    )
+
+
+def replicas(cluster: Cluster, served: ServedModel) -> list[Object]:
+    """Return the pods that stand for replicas of a model: the leader of each group of hosts.
+
+    Raises:
+        KubeError: The cluster does not answer.
+    """
+    selector = f"{MODEL_LABEL}={served.object_name}"
+    if served.role != "serve":
+        selector += f",{ROLE_LABEL}={served.role}"
+    return [pod for pod in cluster.pods(selector) if not pod["metadata"].get("deletionTimestamp")]
+
+
+def ready_since(pod: Object) -> datetime | None:
+    """Return since when a pod is ready; None where it is not."""
+    conditions: list[Object] = pod.get("status", {}).get("conditions") or []
+    for condition in conditions:
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            return datetime.fromisoformat(str(condition["lastTransitionTime"]))
+    return None
+
+
+def nodes(cluster: Cluster) -> dict[str, Object]:
+    """Return the nodes of a cluster by name.
+
+    Raises:
+        KubeError: The cluster does not answer.
+    """
+    return {node["metadata"]["name"]: node for node in cluster.api.list("/api/v1/nodes")}
+
+
+def rung_of(served: ServedModel, pod: Object, known: Mapping[str, Object]) -> int | None:
+    """Return the place of the rung that a replica runs on; None where it is on none of them."""
+    node = known.get(str(pod["spec"].get("nodeName", "")), {})
+    labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
+    return next((at for at, rung in served.rungs.items() if is_on(rung, labels)), None)
+
+
+def placements(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether each model has its replicas, on a rung of its capacity, and on which."""
+    for region, cluster in deployed.clusters.items():
+        for served in deployed.plan.regions[region].served:
+            for role in served.roles:
+                first = next(iter(role.rungs.values()))
+                least = role.minimum + role.standby
+                name = f"{_name(role)} in {region}"
+                predicted = f"at least {least} ready, first on {first.label}"
+                subject = Subject("placement", name, predicted)
+                yield seen(subject, lambda s=subject, c=cluster, r=role: _placed(s, c, r))
+
+
+def _name(served: ServedModel) -> str:
+    return served.name if served.role == "serve" else f"{served.name} ({served.role})"
+
+
+def _placed(subject: Subject, cluster: Cluster, served: ServedModel) -> Row:
+    known = nodes(cluster)
+    pods = [pod for pod in replicas(cluster, served) if ready_since(pod) is not None]
+    found = Counter(rung_of(served, pod, known) for pod in pods)
+    stray = found.pop(None, 0)
+    first = next(iter(served.rungs))
+    parts = [
+        f"{count} on {served.rungs[at].label}"
+        + ("" if at == first else f" (fallback, rung {list(served.rungs).index(at) + 1})")
+        for at, count in sorted(found.items())
+        if at is not None
+    ]
+    if stray:
+        parts.append(f"{stray} on a node of no rung of the stack")
+    least = served.minimum + served.standby
+    says = f"{len(pods)} ready" + (f": {', '.join(parts)}" if parts else "")
+    return subject.judged(says, is_met=len(pods) >= least and not stray)
+
+
+def cold_starts(deployed: Deployed) -> Iterator[Row]:
+    """Yield how long the newest replica on each rung took to be ready, beside the estimate."""
+    estimates = {(each.model, each.region, each.rung): each for each in starts(deployed.plan)}
+    for region, cluster in deployed.clusters.items():
+        for served in deployed.plan.regions[region].served:
+            if served.version is None:
+                yield from _starts(deployed, cluster, served, estimates)
+
+
+def _starts(
+    deployed: Deployed,
+    cluster: Cluster,
+    served: ServedModel,
+    estimates: Mapping[tuple[str, str, str], Start],
+) -> Iterator[Row]:
+    where = f"{served.name} in {served.region}"
+    found: dict[int, tuple[Object, Object]] = {}
+
+    def look() -> Row:
+        known = nodes(cluster)
+        for pod in sorted(replicas(cluster, served), key=_created):
+            at = rung_of(served, pod, known)
+            if at is not None and ready_since(pod) is not None:
+                found[at] = pod, known[pod["spec"]["nodeName"]]
+        return subject.skipped("no replica is ready")
+
+    subject = Subject("cold start", where, "an estimate for each rung")
+    row = seen(subject, look)
+    if not found:
+        yield row
+    for at, (pod, node) in found.items():
+        rung = served.rungs[at].label
+        estimate = estimates[served.name, served.region, rung]
+        yield started(deployed.speed, f"{where} on {rung}", estimate, pod, node)
+
+
+def _created(item: Object) -> datetime:
+    return datetime.fromisoformat(str(item["metadata"]["creationTimestamp"]))
+
+
+def started(speed: float, name: str, estimate: Start, pod: Object, node: Object) -> Row:
+    """Return how long a replica took from its creation to being ready, beside the estimate.
+
+    The estimate is that of a first start, which finds no compiled programs, without its node where
+    the node was there before. A clock that runs faster than the machine's also stretches whatever
+    the machine itself does, and Kubernetes' times are whole seconds: there nothing is judged.
+
+    Args:
+        speed: How much faster than real time the platform's clock runs.
+        name: Name of the row.
+        estimate: What the planner estimates.
+        pod: A pod that is ready.
+        node: Its node.
+    """
+    had_node = _created(node) < _created(pod)
+    stages = [each for each in estimate.first.stages if not (had_node and each.name == "node")]
+    predicted = sum(each.seconds for each in stages)
+    low, high = estimate.start.low, sum(each.high for each in stages)
+    if had_node:
+        low = sum(each.low for each in estimate.start.stages if each.name != "node")
+    kind = "on a node that was there" if had_node else "with a new node"
+    subject = Subject("cold start", name, f"{predicted:.0f} s ({low:.0f} to {high:.0f}), {kind}")
+    statuses: list[Object] = pod["status"].get("containerStatuses") or []
+    since = ready_since(pod)
+    if since is None or any(each.get("restartCount") for each in statuses):
+        return subject.skipped("a container restarted since, so its first start is not known")
+    took = (since - _created(pod)).total_seconds() * speed
+    if speed != 1:
+        reason = f"{took:.0f} s, by a clock that runs {speed:g} times faster than this machine's"
+        return subject.skipped(reason)
+    return subject.judged(f"{took:.0f} s", is_met=took <= high)

@@ -1,0 +1,44 @@
+"""Runs every check of an acceptance, group by group."""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from scripts.accept.alerts import alerts
+from scripts.accept.answers import answers, streams
+from scripts.accept.deployed import Check, Deployed
+from scripts.accept.endpoint import certificates, gateways, listings
+from scripts.accept.labels import labels
+from scripts.accept.metrics import autoscalers, targets
+from scripts.accept.placement import cold_starts, placements
+from scripts.accept.row import Row
+
+GROUPS: Final[dict[str, tuple[Check, ...]]] = {
+    "Endpoint": (gateways, certificates, listings),
+    "Models": (answers, streams),
+    "Placement": (placements, cold_starts),
+    "Metrics": (targets, autoscalers),
+    "Alerts": (alerts,),
+    "Cost labels": (labels,),
+}
+"""Checks by what they are about, in the order of the report; none changes anything."""
+
+_LOOK_SECONDS: Final = 2.0
+
+
+def run(deployed: Deployed, checks: tuple[Check, ...], until: float) -> Iterator[Row]:
+    """Yield the rows of some checks; one that is not met is checked again until a moment.
+
+    A load balancer takes up to minutes to send to a new replica, and metrics to arrive.
+
+    Args:
+        deployed: The platform.
+        checks: What to check.
+        until: Moment of `time.monotonic` after which nothing is checked again.
+    """
+    for check in checks:
+        rows = list(check(deployed))
+        while any(row.is_failure for row in rows) and time.monotonic() < until:
+            deployed.sleep(_LOOK_SECONDS)
+            rows = list(check(deployed))
+        yield from rows

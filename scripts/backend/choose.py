@@ -1,0 +1,69 @@
+"""The option that chooses where a command looks, and the backend that it opens."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from scripts.backend.backend import Backend
+from scripts.backend.cloud import CloudBackend
+from scripts.backend.twin import TwinBackend
+from scripts.shared.google_cloud import CloudError
+from scripts.terminal.console import CommandError
+from scripts.terminal.options import plan_of
+from twin.host.paths import TwinPaths
+
+CloudOption = Annotated[
+    bool,
+    typer.Option(
+        "--cloud",
+        help="Use the stack's project in Google Cloud, with application default credentials,"
+        " instead of the twin.",
+    ),
+]
+
+
+def check_only_with_cloud(*, cloud: bool, stack: str, **others: object) -> None:
+    """Check the options of a command that shows the whole twin, or one stack in Google Cloud.
+
+    Args:
+        cloud: Whether `--cloud` was given.
+        stack: Name of the stack; empty where it was left out.
+        others: Values of options that need `--cloud`; None or false where left out.
+
+    Raises:
+        CommandError: `--stack` is missing with `--cloud`, or an option was given without it.
+    """
+    if cloud and not stack:
+        raise CommandError("--stack: is required with --cloud")
+    if not cloud:
+        for name, value in {"stack": stack, **others}.items():
+            if value:
+                raise CommandError(f"--{name}: must be omitted without --cloud")
+
+
+@contextmanager
+def open_backend(stack: str, *, cloud: bool) -> Generator[Backend]:
+    """Open where a stack is deployed, and turn what Google refuses into errors of commands.
+
+    Args:
+        stack: Name of the stack.
+        cloud: Whether to use its project in Google Cloud instead of the twin.
+
+    Raises:
+        CommandError: As what runs inside; there are no credentials, or Google refuses.
+    """
+    if not cloud:
+        yield TwinBackend(stack, TwinPaths.default())
+        return
+    plan = plan_of(stack)
+    # Google's clients take a second to load, and the twin needs none of them.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    try:
+        opened = google_clients.connect(plan.platform.project)
+        with google_clients.plain_errors():
+            yield CloudBackend(plan, stack, opened, lambda: google_clients.token_of(opened))
+    except CloudError as error:
+        raise CommandError(f"project {plan.platform.project}: {error}") from None

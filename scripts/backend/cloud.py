@@ -1,0 +1,165 @@
+"""A project of Google Cloud as a backend: Google's APIs, and the API servers of its clusters.
+
+Names follow from the stack, so nothing here needs the stack's state; `pulumi()` does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from infra.plan import Plan, RegionPlan
+from infra.plan.endpoint import endpoint
+from infra.plan.names import Names
+from scripts.backend.backend import Leftover, Maker, Wanted
+from scripts.backend.cloud_leftovers import leftovers, remove
+from scripts.backend.cloud_logs import CloudAccessLog
+from scripts.backend.recovery import find_in
+from scripts.shared.clusters import Cluster, dns_endpoint
+from scripts.shared.google_cloud import Cloud, Json, NotFound, ReadOnly
+from scripts.shared.pulumi_cli import PulumiCli
+from scripts.terminal.console import CommandError, errors
+from twin.wire.kube import Kube
+
+_CONTAINER: Final = "container.googleapis.com/v1/projects"
+_COMPUTE: Final = "compute.googleapis.com/compute/v1/projects"
+_EXPLORER: Final = "https://console.cloud.google.com/monitoring/metrics-explorer"
+
+
+@dataclass(frozen=True)
+class CloudBackend:
+    """A stack in its project."""
+
+    plan: Plan
+    stack: str
+    """Name of the stack's file, for commands."""
+    writing: Cloud
+    """The project's APIs with the caller's own rights."""
+    token: Callable[[], str]
+    """Returns an access token of the caller, for API servers."""
+
+    @property
+    def cloud(self) -> Cloud:
+        """Return the project's APIs, without any method that changes something."""
+        return replace(self.writing, session=ReadOnly(self.writing.session))
+
+    @property
+    def label(self) -> str:
+        """Return the project."""
+        return f"project {self.cloud.project}"
+
+    def clusters(self) -> list[Cluster]:
+        """Return the clusters of the stack that exist.
+
+        Raises:
+            CommandError: There is none, or one has no address that the caller may use.
+            CloudError: Google refuses.
+        """
+        shown = {region.name: self._shown(region) for region in self.plan.regions.values()}
+        missing = [name for name, found in shown.items() if found is None]
+        if len(missing) == len(shown):
+            raise CommandError(
+                f"--stack: must be up in {self.label}, got {self.stack!r}: there is no cluster"
+                f" {', '.join(self.plan.regions[name].cluster_name for name in missing)}"
+            )
+        for name in missing:
+            errors.print(f"warning: there is no cluster {self.plan.regions[name].cluster_name}")
+        return [
+            Cluster(str(found["name"]), region, self._kube(found))
+            for region, found in shown.items()
+            if found is not None
+        ]
+
+    def _shown(self, region: RegionPlan) -> Json | None:
+        where = f"{self.cloud.project}/locations/{region.location}/clusters/{region.cluster_name}"
+        try:
+            return self.cloud.get(f"{_CONTAINER}/{where}")
+        except NotFound:
+            return None
+
+    def _kube(self, cluster: Json) -> Kube:
+        """Return the API server behind a cluster's DNS endpoint, as the caller."""
+        name = str(cluster["name"])
+        server = f"{self.cloud.origin}{dns_endpoint(cluster)}"
+        return Kube(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": name, "cluster": {"server": server}}],
+                "users": [{"name": name, "user": {"token": self.token()}}],
+                "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+                "current-context": name,
+            }
+        )
+
+    def endpoint(self) -> str:
+        """Return the URL of the gateway in the stack's first region with an address.
+
+        Raises:
+            CommandError: No region has reserved the gateway's address.
+            CloudError: Google refuses.
+        """
+        platform = self.plan.platform
+        name = Names(platform).address()
+        for region, planned in self.plan.regions.items():
+            if not planned.served:
+                continue
+            where = f"{self.cloud.project}/regions/{region}/addresses/{name}"
+            try:
+                found: dict[str, Any] = self.cloud.get(f"{_COMPUTE}/{where}")
+            except NotFound:
+                continue
+            return endpoint(platform.gateway, str(found["address"]))
+        raise CommandError(
+            f"--stack: must be up in {self.label}, got {self.stack!r}: no region has the address"
+            f" {name}"
+        )
+
+    def metrics(self) -> Mapping[str, str]:
+        """Return the project's Metrics Explorer for each cluster: Google keeps the metrics."""
+        url = f"{_EXPLORER}?project={self.cloud.project}"
+        return {
+            f"{region.location}--{region.cluster_name}": url
+            for region in self.plan.regions.values()
+        }
+
+    def access_log(self, wanted: Wanted) -> CloudAccessLog:
+        """Return the load balancers' logs in Cloud Logging.
+
+        Raises:
+            CommandError: A model is asked for, which these logs do not have.
+        """
+        if wanted.model:
+            rule = "must be omitted with --cloud: the load balancer does not log a request's body"
+            raise CommandError(f"--model: {rule}")
+        return CloudAccessLog(self.cloud, Names(self.plan.platform).network(), wanted)
+
+    def leftovers(self) -> list[Leftover]:
+        """Return what the project has of the stack.
+
+        Raises:
+            CloudError: Google refuses to show something; then nothing is proved.
+        """
+        return leftovers(self.cloud, self.plan)
+
+    def remove(self, leftover: Leftover) -> None:
+        """Remove something that GKE left, and wait until it is gone.
+
+        Raises:
+            CommandError: It is the stack's own.
+            CloudError: Google refuses.
+        """
+        if leftover.maker is not Maker.GKE:
+            raise CommandError(f"{leftover}: must be made by GKE; destroy the stack instead")
+        remove(self.writing, leftover)
+
+    def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
+        """Return the identifier of a resource that the project has.
+
+        Raises:
+            CloudError: Google refuses to show it.
+        """
+        return find_in(self.cloud, kind, inputs)
+
+    def pulumi(self) -> PulumiCli:
+        """Return the Pulumi CLI as the user has set it up: backend, plugins and credentials."""
+        return PulumiCli({})

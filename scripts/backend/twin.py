@@ -1,0 +1,112 @@
+"""The twin as a backend: its processes, files and store answer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scripts.backend.backend import Leftover, Maker, Wanted
+from scripts.backend.recovery import nothing
+from scripts.backend.twin_leftovers import leftovers, remove
+from scripts.observe.access_log import Entry, entries, is_wanted
+from scripts.shared.clusters import Cluster, of_twin
+from scripts.shared.engine import Engine, check_stack
+from scripts.shared.replica_status import metrics_of
+from scripts.terminal.console import CommandError
+from twin import daemon
+from twin.cluster import lifecycle
+from twin.host.paths import TwinPaths
+
+
+class TwinBackend:
+    """The twin, with every cluster it has: stacks share it."""
+
+    label = "the twin"
+
+    def __init__(self, stack: str, paths: TwinPaths) -> None:
+        """Take the stack and the twin; nothing is started."""
+        self.stack = stack
+        self.paths = paths
+
+    def clusters(self) -> list[Cluster]:
+        """Return the twin's clusters."""
+        return list(of_twin(self.paths))
+
+    def endpoint(self) -> str:
+        """Return the URL that the stack exports.
+
+        Raises:
+            CommandError: The twin does not run, or the stack is not up.
+        """
+        if daemon.ports(self.paths) is None:
+            raise CommandError("the twin is not running; start it with make up")
+        engine = self.pulumi()
+        outputs = engine.outputs(self.stack) if self.stack in engine.stacks() else {}
+        if "endpoint" not in outputs:
+            raise CommandError(
+                f"--stack: must be a stack that is up on the twin, got {self.stack!r}; run make up"
+                f" STACK={self.stack}"
+            )
+        return str(outputs["endpoint"])
+
+    def metrics(self) -> Mapping[str, str]:
+        """Return the URL of each cluster's Prometheus."""
+        return metrics_of(self.paths)
+
+    def access_log(self, wanted: Wanted) -> "TwinAccessLog":
+        """Return the files that the gateways write.
+
+        Raises:
+            CommandError: The twin has no cluster.
+        """
+        if not lifecycle.folders(self.paths):
+            raise CommandError("the twin has no cluster, so no gateway; start it with make up")
+        return TwinAccessLog(self.paths, wanted)
+
+    def leftovers(self) -> list[Leftover]:
+        """Return what the twin's cloud has, of every stack."""
+        return leftovers(self.paths)
+
+    def remove(self, leftover: Leftover) -> None:
+        """Remove something that GKE left.
+
+        Raises:
+            CommandError: It is the stack's own.
+        """
+        if leftover.maker is not Maker.GKE:
+            raise CommandError(f"{leftover}: must be made by GKE; destroy the stack instead")
+        remove(self.paths, leftover)
+
+    def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
+        """Return nothing: the twin answers a repeated creation with the existing resource."""
+        return nothing(kind, inputs)
+
+    def pulumi(self) -> Engine:
+        """Return the Pulumi CLI with the twin's providers, which are started.
+
+        Raises:
+            CommandError: The stack has no file.
+        """
+        check_stack(self.stack)
+        return Engine(self.paths)
+
+
+class TwinAccessLog:
+    """The access logs of the twin's gateways."""
+
+    def __init__(self, paths: TwinPaths, wanted: Wanted) -> None:
+        """Take the twin, and what of its logs is asked for."""
+        self._paths, self._wanted = paths, wanted
+        self._read: dict[Path, int] = {}
+
+    def read(self) -> list[Entry]:
+        """Return the lines since the last call, oldest first."""
+        for folder in lifecycle.folders(self._paths):
+            for file in sorted((folder / "logs").glob("gateway-*.access.jsonl")):
+                self._read.setdefault(file, 0)
+        wanted = self._wanted
+        found = [
+            entry
+            for entry in entries(self._read)
+            if is_wanted(entry, wanted.model, wanted.status, wanted.trace)
+        ]
+        return sorted(found, key=lambda entry: str(entry.get("time")))

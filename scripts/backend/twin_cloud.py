@@ -1,0 +1,62 @@
+"""Google's REST APIs as a twin answers them."""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+import requests
+
+from scripts.shared.google_cloud import Cloud, Json, Response
+from twin.host.paths import TwinPaths
+from twin.providers.gcp import rest
+from twin.providers.gcp.effects import gcs
+
+_STORAGE: Final = "storage.googleapis.com"
+
+
+def twin_cloud(project: str, number: int, paths: TwinPaths) -> Cloud:
+    """Return the REST APIs of a project on a twin, which need not run but for what buckets hold.
+
+    Args:
+        project: Identifier of the project.
+        number: Its number.
+        paths: The twin.
+    """
+    return Cloud(project, TwinSession(paths, number))
+
+
+@dataclass(frozen=True)
+class TwinSession:
+    """Answers requests to Google's APIs from a twin: what is there, and what buckets hold."""
+
+    paths: TwinPaths
+    project_number: int
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Json | None,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Response:
+        """Answer one request."""
+        parts = urlsplit(url)
+        path = parts.path.lstrip("/")
+        status, body = rest.answer(self.paths, self.project_number, parts.netloc, path)
+        if status == rest.ELSEWHERE:
+            address = f"{gcs.url(self.paths)}{parts.path}"
+            return requests.request(method, address, json=json, params=params, timeout=timeout)
+        return _answer(status, body)
+
+
+def _answer(status: int, body: Json) -> requests.Response:
+    answer = requests.Response()
+    answer.status_code = status
+    answer.raw = io.BytesIO(json.dumps(body).encode())
+    return answer

@@ -1,0 +1,35 @@
+"""What the twin's cloud still has after stacks were destroyed."""
+
+from scripts.backend.backend import Leftover, Maker
+from twin.cluster import lifecycle as clusters
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.world import store
+
+_CLOUD_ITSELF = ("daemon", "fake-gcs-server")
+
+
+def leftovers(paths: TwinPaths) -> list[Leftover]:
+    """Return what the twin's cloud has: resources, clusters, their processes, bucket data."""
+    if not paths.root.exists():
+        return []
+    left = [_resource(row) for row in store.list_resources(paths)]
+    left += [Leftover("cluster", folder.name) for folder in clusters.folders(paths)]
+    left += [
+        Leftover("process", f"{name} ({pid})")
+        for name, pid in processes.running(paths).items()
+        if name not in _CLOUD_ITSELF
+    ]
+    left += [Leftover("data", path.name) for path in paths.gcs.rglob("*") if path.is_file()]
+    return left
+
+
+def _resource(row: store.Record) -> Leftover:
+    maker = Maker.STACK if row.urn else Maker.GKE
+    return Leftover(row.type, row.id, maker, path=f"{row.type} {row.id}")
+
+
+def remove(paths: TwinPaths, leftover: Leftover) -> None:
+    """Remove a resource that a controller of a cluster made."""
+    kind, _, identifier = leftover.path.partition(" ")
+    store.Store(paths.cloud_db).remove(kind, identifier)

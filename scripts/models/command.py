@@ -1,0 +1,263 @@
+"""`gke-inference models`: push, pull, list, verify, replicate and remove weights."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.models import actions
+from scripts.models.listing import as_json, print_list
+from scripts.models.session import open_session, plain_errors
+from scripts.models.uploads import PushOptions, push_version
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import JsonOption, StackOption
+from scripts.terminal.output_files import check_folder
+from workloads.engine.weights_manifest import check_version
+from workloads.transfer.errors import Refused
+
+_MOST_WORKERS = 64
+
+ModelOption = Annotated[
+    str, typer.Option(help="Model of the stack; NAME-VERSION for a canary, NAME/draft for a draft.")
+]
+ModelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Only this model; repeat for more. Default: all."),
+]
+VersionOption = Annotated[
+    str | None,
+    typer.Option(help="Version. Default: the one that the stack uses."),
+]
+ParallelOption = Annotated[int, typer.Option(min=1, max=_MOST_WORKERS, help="Requests at a time.")]
+TwinOption = Annotated[
+    bool, typer.Option("--twin", help="Use the buckets of the twin, which is started.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")]
+
+models = typer.Typer()
+
+
+@models.callback()
+def models_group() -> None:
+    """Move the weights of a stack's models to and from its buckets."""
+
+
+@models.command()
+def push(
+    stack: StackOption,
+    model: ModelOption,
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="Folder with the model, or its folder in the hub's cache."),
+    ] = None,
+    from_hub: Annotated[
+        str | None, typer.Option(help="ORGANIZATION/MODEL on the Hugging Face hub, as the source.")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit on the hub. Default: main.")
+    ] = None,
+    token_secret: Annotated[
+        str | None,
+        typer.Option(
+            help="Secret of Secret Manager with the hub's token. Default: the variable HF_TOKEN."
+        ),
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option(help="Name of the version. Default: 12 digits that follow from the content."),
+    ] = None,
+    current: Annotated[
+        bool,
+        typer.Option("--current", help="Make it the current version, also where there is one."),
+    ] = False,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Pattern of files to leave out, such as 'original/*'; repeat for more."),
+    ] = None,
+    direct: Annotated[
+        bool,
+        typer.Option("--direct", help="Send to every region instead of copying between regions."),
+    ] = False,
+    parallel: ParallelOption = 8,
+    part_size: Annotated[
+        int, typer.Option(min=1, max=4096, help="MiB of each part of a large file.")
+    ] = 64,
+    in_cluster: Annotated[
+        bool,
+        typer.Option("--in-cluster", help="Run as a job in a cluster of the stack."),
+    ] = False,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(help="With --in-cluster: also fill a Hyperdisk ML, and take this snapshot."),
+    ] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="Zone of that disk. Default: the first of the region.")
+    ] = None,
+    twin: TwinOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Send a model to the bucket of each region that serves it.
+
+    Run the same command again after an interruption: what arrived is not sent again.
+    """
+    options = PushOptions(
+        source=source,
+        repository=from_hub,
+        revision=revision,
+        token_secret=token_secret,
+        version=version,
+        makes_current=current,
+        exclude=tuple(exclude or ()),
+        is_direct=direct,
+        part_bytes=part_size * 2**20,
+        is_dry_run=dry_run,
+        snapshot=snapshot,
+        zone=zone,
+    )
+    with plain_errors():
+        options.check(on_twin=twin, in_cluster=in_cluster)
+    if in_cluster:
+        # what deploys a job loads Pulumi, which takes a second
+        from scripts.models.in_cluster import push_in_cluster  # noqa: PLC0415
+
+        push_in_cluster(stack, model, options, on_twin=twin, yes=yes)
+        return
+    with open_session(stack, on_twin=twin, workers=parallel) as session:
+        push_version(session, session.target(model), options)
+
+
+@models.command()
+def sample(
+    target: Annotated[Path, typer.Argument(help="Folder for the files; made if needed.")],
+) -> None:
+    """Write a model of a million parameters to a folder, to try a push with."""
+    check_folder("TARGET", target)
+    # numpy takes a moment to load, and no other command needs it
+    from twin.engines.real.tiny_model import write_model  # noqa: PLC0415
+
+    write_model(target)
+    console.print(f"{target}: {len(list(target.iterdir()))} files", markup=False, soft_wrap=True)
+
+
+@models.command()
+def pull(
+    stack: StackOption,
+    model: ModelOption,
+    target: Annotated[Path, typer.Argument(help="Folder for the files; made if needed.")],
+    version: VersionOption = None,
+    region: Annotated[
+        str | None, typer.Option(help="Region to read. Default: the first with the version.")
+    ] = None,
+    parallel: ParallelOption = 8,
+    twin: TwinOption = False,
+) -> None:
+    """Bring a version to a folder of this machine, and check every file."""
+    _check(version)
+    if target.exists() and not target.is_dir():
+        raise CommandError(f"TARGET: must be a folder, got {str(target)!r}")
+    with open_session(stack, on_twin=twin, workers=parallel) as session:
+        actions.pull_version(session, session.target(model), version, region, target)
+
+
+@models.command("list")
+def list_models(
+    stack: StackOption,
+    model: ModelsOption = None,
+    twin: TwinOption = False,
+    as_json_: JsonOption = False,
+) -> None:
+    """List the versions in each region: size, complete or half-uploaded, and which is current."""
+    with open_session(stack, on_twin=twin, workers=1) as session:
+        rows = actions.rows(session, actions.chosen(session, model))
+    if as_json_:
+        print(as_json(rows))
+    else:
+        print_list(rows)
+
+
+@models.command()
+def verify(
+    stack: StackOption,
+    model: ModelsOption = None,
+    version: VersionOption = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every byte, and compare SHA-256 as well.")
+    ] = False,
+    parallel: ParallelOption = 8,
+    twin: TwinOption = False,
+) -> None:
+    """Compare the objects in each region with the manifest. Exits 1 if anything differs."""
+    _check(version)
+    if version is not None and len(model or ()) != 1:
+        raise CommandError("--version: must be used with exactly one --model")
+    with open_session(stack, on_twin=twin, workers=parallel) as session:
+        names = actions.chosen(session, model)
+        wrong = actions.verify_versions(session, names, version, is_deep=deep)
+    for line in wrong:
+        console.print(line, markup=False, soft_wrap=True)
+    if wrong:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+@models.command()
+def replicate(
+    stack: StackOption,
+    model: ModelOption,
+    version: VersionOption = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="Region to copy from. Default: the first with the version."),
+    ] = None,
+    to: Annotated[
+        list[str] | None,
+        typer.Option(help="Region to copy to; repeat for more. Default: every other one."),
+    ] = None,
+    current: Annotated[
+        bool,
+        typer.Option("--current", help="Make it the current version, also where there is one."),
+    ] = False,
+    parallel: ParallelOption = 8,
+    twin: TwinOption = False,
+) -> None:
+    """Copy a version between the regions of a stack, inside Cloud Storage."""
+    _check(version)
+    with open_session(stack, on_twin=twin, workers=parallel) as session:
+        actions.replicate_version(
+            session, session.target(model), version, source, to or (), makes_current=current
+        )
+
+
+@models.command("rm")
+def remove(
+    stack: StackOption,
+    model: ModelOption,
+    version: Annotated[str, typer.Option(help="Version to remove from every region.")],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also if a stack uses it, or if it is the current version."),
+    ] = False,
+    parallel: ParallelOption = 8,
+    twin: TwinOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Remove a version, or what is left of an interrupted push, from every region."""
+    _check(version)
+    with open_session(stack, on_twin=twin, workers=parallel) as session:
+        actions.remove_version(
+            session, session.target(model), version, is_forced=force, ask=not yes
+        )
+
+
+def _check(version: str | None) -> None:
+    if version is None:
+        return
+    with plain_errors():
+        try:
+            check_version(version, "--version")
+        except ValueError as error:
+            raise Refused(str(error)) from None

@@ -1,0 +1,95 @@
+"""Where the weights of a stack's models belong: a folder in the bucket of each region."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from infra.plan import Plan, resolve
+from infra.plan.names import Names
+from infra.stack import Model, Platform
+from workloads.engine.weights_manifest import split
+from workloads.transfer.errors import Refused
+from workloads.transfer.versions import Home
+
+
+@dataclass(frozen=True)
+class Place:
+    """One bucket with a model's folder, and the regions that read it."""
+
+    home: Home
+    regions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The weights of one model of a stack."""
+
+    name: str
+    """As in the stack; `NAME-VERSION` of a canary, `NAME/draft` of a draft model."""
+    version: str | None
+    """Version that the stack names; None: the current one."""
+    places: tuple[Place, ...]
+    """In the order of the stack's regions."""
+
+    @property
+    def folder(self) -> str:
+        """Folder of the model in each bucket."""
+        return self.places[0].home.folder
+
+    @property
+    def homes(self) -> list[Home]:
+        """The folder in each bucket."""
+        return [place.home for place in self.places]
+
+    def place_of(self, region: str, option: str = "--region") -> Place:
+        """Return the place that a region reads.
+
+        Raises:
+            Refused: The model does not run there.
+        """
+        for place in self.places:
+            if region in place.regions:
+                return place
+        known = ", ".join(name for place in self.places for name in place.regions)
+        rule = f"must be a region of {self.name} ({known})"
+        raise Refused(f"{option}: {rule}, got {region!r}")
+
+
+def targets(plan: Plan) -> dict[str, Target]:
+    """Return the weights of every model of a stack, in its order."""
+    found: dict[str, Target] = {}
+    for name, served in plan.models.items():
+        regions = [each.region for each in served]
+        for key, weights in _weights(name, served[0].settings):
+            found[key] = _target(plan.platform, key, weights, regions)
+    return found
+
+
+def used_versions(platforms: Mapping[str, Platform]) -> dict[tuple[Home, str], list[str]]:
+    """Return the versions that stacks name, with the models that use each: `MODEL of STACK`."""
+    found: dict[tuple[Home, str], list[str]] = {}
+    for stack, platform in platforms.items():
+        for target in targets(resolve(platform)).values():
+            if target.version is None:
+                continue
+            for home in target.homes:
+                users = found.setdefault((home, target.version), [])
+                users.append(f"{target.name} of {stack}")
+    return found
+
+
+def _weights(name: str, model: Model) -> Iterator[tuple[str, str]]:
+    yield name, model.weights
+    guess = model.settings.speculative
+    if guess is not None and guess.weights is not None:
+        yield f"{name}/draft", guess.weights
+
+
+def _target(platform: Platform, name: str, weights: str, regions: list[str]) -> Target:
+    path, version = split(weights)
+    readers: dict[Home, list[str]] = {}
+    for region in regions:
+        uri = Names(platform).weights(path, region)
+        bucket, _, folder = uri.removeprefix("gs://").partition("/")
+        readers.setdefault(Home(bucket, folder), []).append(region)
+    places = tuple(Place(home, tuple(each)) for home, each in readers.items())
+    return Target(name, version, places)

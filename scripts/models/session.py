@@ -1,0 +1,95 @@
+"""Opens the object storage of a stack: Google's, or the one of the twin."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from infra.plan import Plan, resolve
+from infra.stack import Platform
+from scripts.models.places import Target, targets
+from scripts.models.progress import TransferBars
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import check_one, stack_of
+from workloads.transfer.errors import NoBucket, TransferError
+from workloads.transfer.store import Store
+from workloads.transfer.work import Crew
+
+EMULATOR = "STORAGE_EMULATOR_HOST"
+
+
+@dataclass(frozen=True)
+class Session:
+    """A stack, its storage, and threads to work with."""
+
+    platform: Platform
+    plan: Plan
+    store: Store
+    crew: Crew
+    progress: TransferBars
+
+    @property
+    def targets(self) -> dict[str, Target]:
+        """The weights of every model, by name."""
+        return targets(self.plan)
+
+    def target(self, model: str) -> Target:
+        """Return the weights of one model.
+
+        Raises:
+            CommandError: The stack has no such model.
+        """
+        return self.targets[check_one("--model", model, self.targets)]
+
+
+@contextmanager
+def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Session]:
+    """Open the storage of a stack, and turn errors of transfers into those of commands.
+
+    Args:
+        stack: Name of the stack.
+        on_twin: Use the twin's storage, started if it does not run.
+        workers: Threads.
+
+    Raises:
+        CommandError: As what runs inside.
+    """
+    platform = stack_of(stack)
+    with plain_errors(), TransferBars(console) as progress:
+        store = Store(platform.project, endpoint=_endpoint(on_twin=on_twin), workers=workers)
+        yield Session(platform, resolve(platform), store, Crew(workers), progress)
+
+
+@contextmanager
+def plain_errors() -> Generator[None]:
+    """Turn the errors of transfers into those of commands.
+
+    Raises:
+        CommandError: A transfer failed.
+    """
+    try:
+        yield
+    except NoBucket as error:
+        hint = "deploy the stack first; its servers wait for their weights"
+        raise CommandError(f"{error}: {hint}") from None
+    except TransferError as error:
+        raise CommandError(str(error)) from None
+
+
+def _endpoint(*, on_twin: bool) -> str | None:
+    """Return the server that stands in for Cloud Storage, or None for Google's own."""
+    if on_twin:
+        # what runs the twin takes a while to load, and a real project needs none of it
+        from scripts.shared.tool_setup import obtain_modules  # noqa: PLC0415
+        from twin.host.paths import TwinPaths  # noqa: PLC0415
+        from twin.providers.gcp.effects import gcs  # noqa: PLC0415
+        from twin.toolchain import named as modules_named  # noqa: PLC0415
+
+        obtain_modules(modules_named([gcs.NAME]))
+        return gcs.url(TwinPaths.default())
+    named = os.environ.get(EMULATOR)
+    if not named:
+        return None
+    address = named if "://" in named else f"http://{named}"
+    console.print(f"{EMULATOR}: using {address}, not Google Cloud", markup=False)
+    return address

@@ -1,0 +1,206 @@
+"""`models push`: from a folder or the hub to the buckets of a model's regions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gke_inference.catalogue.names import check_name as check_resource_name
+from scripts.models.places import Target
+from scripts.models.progress import size_text
+from scripts.models.session import Session
+from scripts.shared.google_cloud import Cloud, CloudError
+from twin.host.paths import REPOSITORY
+from workloads.engine.weights_manifest import Manifest, check_version, version_of
+from workloads.transfer import hub
+from workloads.transfer.errors import Refused, TransferError
+from workloads.transfer.push import PART_BYTES, Sent, push
+from workloads.transfer.source import HashCache, hash_files, scan, snapshot
+from workloads.transfer.versions import Home, check_room, look, now, read_current, set_current
+
+_HASHES: Final = REPOSITORY / "build" / "models" / "hashes.json"
+
+
+@dataclass(frozen=True)
+class PushOptions:
+    """What a push was asked for."""
+
+    source: Path | None = None
+    repository: str | None = None
+    """On the hub."""
+    revision: str | None = None
+    token_secret: str | None = None
+    version: str | None = None
+    makes_current: bool = False
+    exclude: tuple[str, ...] = ()
+    is_direct: bool = False
+    part_bytes: int = PART_BYTES
+    is_dry_run: bool = False
+    snapshot: str | None = None
+    """Of a disk that a job in a cluster fills as well."""
+    zone: str | None = None
+    """Of that disk."""
+
+    def check(self, *, on_twin: bool, in_cluster: bool) -> None:
+        """Check the options against each other.
+
+        Raises:
+            Refused: They do not go together.
+        """
+        if (self.source is None) == (self.repository is None):
+            got = "neither" if self.source is None else "both"
+            raise Refused(f"SOURCE: must be a folder, or --from-hub instead, got {got}")
+        if self.repository is None:
+            for option, value in (
+                ("--revision", self.revision),
+                ("--token-secret", self.token_secret),
+            ):
+                if value is not None:
+                    raise Refused(f"{option}: must be left out without --from-hub, got {value!r}")
+        else:
+            hub.check_repository(self.repository)
+            hub.check_revision(self.revision or "main")
+        if in_cluster and self.source is not None:
+            rule = "must be left out with --in-cluster, which reads the hub"
+            raise Refused(f"SOURCE: {rule}, got {str(self.source)!r}")
+        self._check_disk(in_cluster=in_cluster)
+        if on_twin and self.token_secret is not None and not in_cluster:
+            rule = "must be left out with --twin: set HF_TOKEN"
+            raise Refused(f"--token-secret: {rule}, got {self.token_secret!r}")
+        if self.version is not None:
+            try:
+                check_version(self.version, "--version")
+            except ValueError as error:
+                raise Refused(str(error)) from None
+
+    def _check_disk(self, *, in_cluster: bool) -> None:
+        if self.is_direct and in_cluster:
+            rule = "must be left out with --in-cluster, which copies between regions"
+            raise Refused(f"--direct: {rule}, got true")
+        if self.snapshot is not None and not in_cluster:
+            rule = "must be left out without --in-cluster"
+            raise Refused(f"--snapshot: {rule}, got {self.snapshot!r}")
+        if self.zone is not None and self.snapshot is None:
+            raise Refused(f"--zone: must be left out without --snapshot, got {self.zone!r}")
+        if self.snapshot is None:
+            return
+        try:
+            check_resource_name("compute", self.snapshot)
+        except ValueError as error:
+            raise Refused(f"--snapshot: {error}") from None
+
+
+def push_version(session: Session, target: Target, options: PushOptions) -> None:
+    """Send a version to every bucket of a model, and print what was sent.
+
+    Raises:
+        TransferError: The input is wrong, or a bucket cannot be written.
+    """
+    _check_stack_version(target, options)
+    for home in target.homes:
+        session.store.check_bucket(home.bucket)
+    folder = _folder(session, options)
+    files = scan(folder, options.exclude)
+    entries = tuple(hash_files(files, session.crew, session.progress, HashCache(_HASHES)))
+    version = options.version or target.version or version_of(entries)
+    manifest = Manifest(target.folder, version, now(), entries)
+    label = f"{target.name}, version {version}"
+    if options.is_dry_run:
+        _print_plan(session, target, manifest)
+        return
+    sent = push(
+        session.store,
+        target.homes,
+        files,
+        manifest,
+        session.crew,
+        session.progress,
+        part_bytes=options.part_bytes,
+        is_direct=options.is_direct,
+    )
+    session.progress.say(result_line(label, manifest, sent))
+    point(session, target.homes, version, makes_current=options.makes_current)
+
+
+def point(session: Session, homes: Sequence[Home], version: str, *, makes_current: bool) -> None:
+    """Make a version the current one where none is, or everywhere if asked; print what changed."""
+    for home in homes:
+        before = read_current(session.store, home)
+        if before == version or (before is not None and not makes_current):
+            if before != version:
+                session.progress.say(
+                    f"{home.uri}: version {before} stays current; --current makes {version} it"
+                )
+            continue
+        set_current(session.store, home, version)
+        session.progress.say(f"{home.uri}: version {version} is current")
+
+
+def result_line(label: str, manifest: Manifest, sent: Sent) -> str:
+    """Return what a push did, in one line."""
+    whole = f"{label}: {len(manifest.files)} files, {size_text(manifest.size)}"
+    if not sent.buckets:
+        return f"{whole}; nothing to do: every region has it"
+    done = [f"sent {size_text(sent.sent)}"]
+    if sent.copied:
+        done.append(f"copied {size_text(sent.copied)} between regions")
+    return f"{whole}; {', '.join(done)}; complete in {', '.join(sent.buckets)}"
+
+
+def token_of(secret: str | None, cloud: Cloud | None) -> hub.Token | None:
+    """Return the hub's token: that of a secret, or else that of the environment.
+
+    Raises:
+        TransferError: The secret cannot be read.
+    """
+    if secret is None or cloud is None:
+        return hub.token_from_environment()
+    name = f"projects/{cloud.project}/secrets/{secret}/versions/latest"
+    try:
+        answer = cloud.get(f"secretmanager.googleapis.com/v1/{name}:access")
+        return hub.decode_token(answer["payload"]["data"])
+    except CloudError as error:
+        raise TransferError(f"--token-secret: {error}") from None
+    except (KeyError, TypeError, ValueError):
+        raise TransferError(f"--token-secret: {name} must hold a token as text") from None
+
+
+def _check_stack_version(target: Target, options: PushOptions) -> None:
+    """Refuse a version that the stack would never read, unless it is to become current."""
+    if target.version is None or options.version in (None, target.version):
+        return
+    rule = f"must be left out or {target.version}, as weights of {target.name} name it"
+    raise Refused(f"--version: {rule}, got {options.version!r}")
+
+
+def _folder(session: Session, options: PushOptions) -> Path:
+    if options.source is not None:
+        return snapshot(options.source)
+    cloud = _cloud(session.platform.project) if options.token_secret is not None else None
+    token = token_of(options.token_secret, cloud)
+    session.progress.say(f"fetching {options.repository} from the hub")
+    return hub.download(
+        str(options.repository), options.revision or "main", token, None, options.exclude
+    )
+
+
+def _print_plan(session: Session, target: Target, manifest: Manifest) -> None:
+    for home in target.homes:
+        found = look(session.store, home, manifest.version)
+        check_room(found, home, manifest)
+        missing = found.missing(manifest.files)
+        size = size_text(sum(file.size for file in missing))
+        session.progress.say(
+            f"{home.uri}/{manifest.version}: {len(missing)} of {len(manifest.files)} files to send,"
+            f" {size}"
+        )
+
+
+def _cloud(project: str) -> Cloud:
+    # Google's clients take a second to load, and most pushes need none of them.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    try:
+        return google_clients.connect(project)
+    except CloudError as error:
+        raise TransferError(str(error)) from None

@@ -1,0 +1,35 @@
+"""`gke-inference recover`: clears what an interrupted `pulumi up` or `destroy` left in a state."""
+
+from typing import Annotated
+
+import typer
+
+from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.recovery import pending_operations, reconcile
+from scripts.terminal.console import console
+from scripts.terminal.options import StackOption
+
+
+def recover(
+    stack: StackOption = "local",
+    cloud: CloudOption = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Change the state without asking.")] = False,
+) -> None:
+    """Reconcile the state of a stack with the cloud after an interrupted run.
+
+    Takes over what was created, forgets what was not, and refreshes every resource. Changes the
+    state only, and nothing if the last run ended. `up` and `down` do the same on the twin.
+    """
+    with open_backend(stack, cloud=cloud) as backend:
+        engine = backend.pulumi()
+        pending = pending_operations(engine.deployment(stack), backend.find)
+        for each in pending:
+            console.print(str(each), markup=False, soft_wrap=True)
+        if not pending:
+            console.print(f"The last run of {stack} ended: nothing to recover.")
+            return
+        if not yes and not typer.confirm(f"Change the state of {stack}?"):
+            console.print("Nothing was changed.")
+            return
+        reconcile(engine, stack, pending)
+    console.print(f"The state of {stack} agrees with {backend.label}: run the same command again.")

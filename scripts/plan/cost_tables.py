@@ -1,0 +1,110 @@
+"""The tables and totals of `gke-inference cost`."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.prices import COMMITTED_YEARS
+from infra.cost.committed import Commitments
+from infra.cost.parts import ACCELERATORS, Part
+from infra.cost.stack_cost import StackCost
+from planner.amount import Amount, missing_lines, total
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
+from scripts.terminal.tables import Column, Listing, figure
+
+KEYS = ("model", "region", "provisioning")
+"""What the accelerators' cost is summed by."""
+
+
+def line_table(found: Bill) -> Listing:
+    """Return the table of accelerator machines, an hour."""
+    table = Listing(
+        "MODEL", "REGION", Column("ROLE", spare=2), Column("FIRST RUNG WITH A PRICE", spare=1),
+        figure("REPLICAS", spare=2), figure("$/H A REPLICA", spare=2), figure("MIN $/H"),
+        figure("EXPECTED $/H"), figure("MAX $/H"),
+    )  # fmt: skip
+    for line in found.lines:
+        first = line.first
+        one = line.served
+        table.add_row(
+            one.model,
+            one.region,
+            one.role,
+            first.rung if first else "none",
+            f"{one.minimum}/{line.expected_replicas}/{one.maximum}",
+            f"{first.usd_per_hour:.2f}" if first else "?",
+            *("?" if first is None else f"{getattr(line, field):,.2f}" for field in FIELDS),
+        )
+    return table
+
+
+def machines_lines(found: Bill) -> Iterator[str]:
+    """Yield what accelerators are expected to cost an hour, by each of `KEYS`."""
+    for key in KEYS:
+        parts = [f"{name} {each.total('expected'):$,.2f}" for name, each in found.by(key).items()]
+        yield f"accelerators, expected per hour by {key}: {', '.join(parts)}"
+
+
+def group_table(cost: StackCost) -> Listing:
+    """Return the table of the cost's groups and their parts, a month; regions are summed."""
+    table = Listing(
+        "GROUP", "PART", Column("REGIONS", spare=1, is_right=True), figure("MIN $/MONTH"),
+        figure("EXPECTED $/MONTH"), figure("MAX $/MONTH"),
+    )  # fmt: skip
+    for group in cost.groups:
+        what = "all machines above" if group.name == ACCELERATORS else "all"
+        figures = _monthly([group.total(field) for field in FIELDS])
+        table.add_row(group.name, what, "", *figures, style="bold")
+        for name, parts in _by_name(cost, group.name).items():
+            sums = [total(getattr(part, field) for part in parts) for field in FIELDS]
+            if not sums[-1].is_unknown:  # it has a line below the table
+                regions = sum(not part.maximum.is_unknown for part in parts)
+                table.add_row(group.name, name, str(regions), *_monthly(sums))
+    return table
+
+
+def _by_name(cost: StackCost, group: str) -> dict[str, list[Part]]:
+    found: dict[str, list[Part]] = {}
+    for part in cost.parts:
+        if part.group == group:
+            found.setdefault(part.what, []).append(part)
+    return found
+
+
+def _monthly(amounts: list[Amount]) -> list[str]:
+    return [f"{amount * HOURS_PER_MONTH:,.2f}" for amount in amounts]
+
+
+def total_line(cost: StackCost) -> str:
+    """Return the totals of a stack, an hour and a month."""
+    hour = [f"{field} {cost.total(field):$,.2f}" for field in FIELDS]
+    month = [f"{cost.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS]
+    return (
+        f"Total at list prices, per hour: {', '.join(hour)}; "
+        f"per month of {HOURS_PER_MONTH} hours: {', '.join(month)}"
+    )
+
+
+def commitment_table(found: Commitments) -> Listing:
+    """Return the table of what always runs and can be committed, a month."""
+    table = Listing(
+        "ALWAYS RUNS", "REGION", figure("COUNT", spare=1), figure("ON DEMAND $/MONTH"),
+        figure("1 YEAR $/MONTH"), figure("3 YEARS $/MONTH"),
+    )  # fmt: skip
+    for one in found.each:
+        if one.is_published:
+            figures = _monthly([one.on_demand, *(one.by_years[years] for years in COMMITTED_YEARS)])
+            table.add_row(one.what, one.region, str(one.count), *figures)
+    return table
+
+
+def commitment_lines(found: Commitments) -> Iterator[str]:
+    """Yield what commitments save, and what of the minimum has no price of one."""
+    listed = found.on_demand
+    if listed.value:
+        said = [f"{listed * HOURS_PER_MONTH:$,.0f} on demand"]
+        for years in COMMITTED_YEARS:
+            paid = found.committed(years)
+            unit = "year" if years == 1 else "years"
+            less = f"{1 - paid.value / listed.value:.0%} less"
+            said.append(f"{paid * HOURS_PER_MONTH:$,.0f} with {years} {unit} ({less})")
+        yield f"always running, per month: {', '.join(said)}"
+    yield from missing_lines(found.missing)

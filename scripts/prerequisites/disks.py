@@ -1,0 +1,131 @@
+"""Snapshots and disk images that disks and nodes are made from."""
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote
+
+from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.shared.google_cloud import NotFound
+
+_COMPUTE: Final = "compute.googleapis.com/compute/v1"
+_STORAGE: Final = "storage.googleapis.com/storage/v1"
+_USE: Final = {
+    "images": ("compute.images.useReadOnly", "roles/compute.imageUser"),
+    "snapshots": ("compute.snapshots.useReadOnly", "roles/compute.storageAdmin"),
+}
+"""What a disk made from one needs, and a role that has it
+(docs.cloud.google.com/iam/docs/roles-permissions/compute, 2026-11-22)."""
+
+
+def disks(project: Project) -> Iterator[Finding]:
+    """Yield whether every snapshot and the disk image are there, and may be used."""
+    yield from _snapshots(project)
+    cache = project.plan.platform.storage.image_cache
+    if cache is None:
+        return
+    if cache.archive is not None:
+        yield _archive(project, cache.archive)
+        return
+    owner = cache.project or project.id
+    command = (
+        f"gcloud compute images create {cache.name} --project={owner} --source-disk=DISK"
+        " --source-disk-zone=ZONE"
+    )
+    role = _USE["images"][1]
+    note = "" if owner == project.id else f"; GKE's service agent must have {role} there"
+    path = f"projects/{owner}/global/images/{cache.name}"
+    yield _source(project, "disk image", path, command, note=note)
+
+
+def _snapshots(project: Project) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for name, model in project.plan.platform.models.items():
+        disk = model.disk
+        if disk is None or disk.snapshot in seen:
+            continue
+        seen.add(disk.snapshot)
+        path = disk.snapshot.partition("/compute/v1/")[2] or disk.snapshot
+        if "/" not in path:
+            path = f"projects/{project.id}/global/snapshots/{path}"
+        owner, short = path.split("/")[1], path.rpartition("/")[2]
+        command = (
+            f"gcloud compute snapshots create {short} --project={owner} --source-disk=DISK"
+            f" --source-disk-zone=ZONE"
+        )
+        yield _source(project, "snapshot", path, command, size_gib=disk.size_gib, note=f"; {name}")
+
+
+def _source(
+    project: Project,
+    subject: str,
+    path: str,
+    command: str,
+    *,
+    size_gib: int | None = None,
+    note: str = "",
+) -> Finding:
+    """Return whether a snapshot or an image is READY, small enough, and may be used.
+
+    Args:
+        project: The project.
+        subject: What it is.
+        path: `projects/P/global/KIND/NAME`.
+        command: What makes it.
+        size_gib: Size of the disk that is made from it; None: of any size.
+        note: What is said behind a requirement that is met.
+    """
+    which = _which(path)
+
+    def look() -> Finding:
+        try:
+            found = project.cloud.get(f"{_COMPUTE}/{path}")
+        except NotFound:
+            return Finding(subject, which, State.MISSING, "there is none", command)
+        status = str(found.get("status", ""))
+        if status != "READY":
+            return Finding(subject, which, State.MISSING, f"is {status}; must be READY")
+        has = int(found.get("diskSizeGb", 0))
+        if size_gib is not None and has > size_gib:
+            says = f"is of a disk of {has} GiB; must be at most {size_gib}, the disk's size_gib"
+            return Finding(subject, which, State.MISSING, says)
+        return _usable(project, subject, path, f"READY, {has} GiB{note}")
+
+    return judged(project, subject, which, look)
+
+
+def _which(path: str) -> str:
+    """Return `NAME of PROJECT` for a path."""
+    return f"{path.rpartition('/')[2]} of {path.split('/')[1]}"
+
+
+def _usable(project: Project, subject: str, path: str, says: str) -> Finding:
+    """Return whether the caller may make a disk from it: to see it is not enough."""
+    kind, name = path.split("/")[3:5]
+    permission, role = _USE[kind]
+    answer = project.cloud.query(
+        f"{_COMPUTE}/{path}/testIamPermissions", {"permissions": [permission]}
+    )
+    if permission in answer.get("permissions", []):
+        return Finding(subject, _which(path), State.MET, says)
+    command = (
+        f"gcloud compute {kind} add-iam-policy-binding {name} --project={path.split('/')[1]}"
+        f" --member=MEMBER --role={role}"
+    )
+    return Finding(
+        subject, _which(path), State.MISSING, f"these credentials do not have {permission}", command
+    )
+
+
+def _archive(project: Project, archive: str) -> Finding:
+    """Return whether the archive is there that `up` makes the disk image from."""
+    bucket, _, name = archive.removeprefix("gs://").partition("/")
+
+    def look() -> Finding:
+        try:
+            project.cloud.get(f"{_STORAGE}/b/{bucket}/o/{quote(name, safe='')}")
+        except NotFound:
+            command = f"gcloud storage cp {name.rpartition('/')[2]} {archive}"
+            return Finding("disk image", archive, State.MISSING, "there is none", command)
+        return Finding("disk image", archive, State.MET, "`up` makes the image from it")
+
+    return judged(project, "disk image", archive, look)

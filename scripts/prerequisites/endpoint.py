@@ -1,0 +1,169 @@
+"""The gateway's certificate in each region, and the record of its host name."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from infra.plan.names import Names
+from infra.stack import Dns
+from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.shared.google_cloud import CloudError, NotFound
+
+_CERTIFICATES: Final = "certificatemanager.googleapis.com/v1/projects"
+_DNS: Final = "dns.googleapis.com/dns/v1/projects"
+
+
+def certificates(project: Project) -> Iterator[Finding]:
+    """Yield whether the gateway's certificate is ACTIVE in each region.
+
+    A regional gateway sees no certificate of another region, and no global one.
+    """
+    gateway = project.plan.platform.gateway
+    if gateway.certificate is None or gateway.hostname is None:
+        return
+    for region in project.plan.regions:
+        yield _certificate(project, gateway.certificate, gateway.hostname, region)
+
+
+def _certificate(project: Project, certificate: str, hostname: str, region: str) -> Finding:
+    subject, name = "certificate", f"{certificate} in {region}"
+    is_made = project.plan.platform.gateway.issue_certificate
+    command = (
+        f"gcloud certificate-manager certificates create {certificate} --project={project.id}"
+        f" --location={region} --domains={shlex.quote(hostname)}"
+        " --dns-authorizations=AUTHORIZATION"
+    )
+
+    def look() -> Finding:
+        where = f"projects/{project.id}/locations/{region}/certificates/{certificate}"
+        try:
+            url = f"{_CERTIFICATES}{where.removeprefix('projects')}"
+            found = project.cloud.get(url)
+        except NotFound:
+            if is_made:
+                return Finding(subject, name, State.LATER, "`up` makes it")
+            says = "there is none; gateway.issue_certificate makes it by DNS authorization"
+            return Finding(subject, name, State.MISSING, says, command)
+        problem = certificate_problem(found, hostname, datetime.now(UTC))
+        if problem:
+            return Finding(subject, name, State.MISSING, problem)
+        says = f"ACTIVE for {hostname}" if "managed" in found else f"uploaded, for {hostname}"
+        return Finding(subject, name, State.MET, says)
+
+    return judged(project, subject, name, look)
+
+
+def certificate_problem(found: Mapping[str, Any], hostname: str, now: datetime) -> str:
+    """Return why a certificate does not serve a host; empty where it does.
+
+    Fields: docs.cloud.google.com/certificate-manager/docs/reference/certificate-manager/rest/v1/
+    projects.locations.certificates (2026-11-22).
+    """
+    managed: dict[str, Any] = found.get("managed", {})
+    names: list[str] = found.get("sanDnsnames") or managed.get("domains") or []
+    if not any(_covers(each, hostname) for each in names):
+        return f"is for {', '.join(names) or 'no host'}; must be for {hostname}"
+    if "managed" in found and managed.get("state") != "ACTIVE":
+        issue = managed.get("provisioningIssue", {})
+        attempts = managed.get("authorizationAttemptInfo", [])
+        details = [issue.get("reason"), issue.get("details")]
+        details += [each.get("failureReason") for each in attempts]
+        why = ", ".join(str(each) for each in details if each)
+        state = managed.get("state", "STATE_UNSPECIFIED")
+        return f"is {state}; must be ACTIVE{f' ({why})' if why else ''}"
+    expires = found.get("expireTime")
+    if expires is not None and datetime.fromisoformat(str(expires)) <= now:
+        return f"expired at {expires}"
+    return ""
+
+
+def _covers(name: str, hostname: str) -> bool:
+    if name.startswith("*."):
+        return hostname.partition(".")[2] == name[2:]
+    return name == hostname
+
+
+def records(project: Project) -> Iterator[Finding]:
+    """Yield whether the host name leads to the gateway, where the stack has one."""
+    gateway = project.plan.platform.gateway
+    if gateway.hostname is None:
+        return
+    if gateway.dns is not None:
+        yield _zone(project, gateway.dns, gateway.hostname)
+    else:
+        yield _record(project, gateway.hostname)
+
+
+def _zone(project: Project, dns: Dns, hostname: str) -> Finding:
+    """Return whether the zone that `up` writes the records into is there and can hold them."""
+    owner = dns.project or project.id
+    subject, name = "DNS zone", f"{dns.zone} of {owner}"
+    parent = hostname.partition(".")[2]
+
+    def look() -> Finding:
+        try:
+            found = project.cloud.get(f"{_DNS}/{owner}/managedZones/{dns.zone}")
+        except NotFound:
+            command = (
+                f"gcloud dns managed-zones create {dns.zone} --project={owner}"
+                f" --dns-name={parent}. --description=inference"
+            )
+            return Finding(subject, name, State.MISSING, "there is none", command)
+        of = str(found.get("dnsName", "")).rstrip(".")
+        if hostname != of and not hostname.endswith(f".{of}"):
+            says = f"is for {of}; must be for a domain of {hostname}"
+            return Finding(subject, name, State.MISSING, says)
+        if found.get("visibility", "public") != "public" and _is_external(project):
+            says = "is private; must be public, as the gateway is external"
+            return Finding(subject, name, State.MISSING, says)
+        return Finding(subject, name, State.MET, f"is for {of}; `up` makes the records")
+
+    return judged(project, subject, name, look)
+
+
+def _is_external(project: Project) -> bool:
+    return project.plan.platform.gateway.exposure.value == "external"
+
+
+def _record(project: Project, hostname: str) -> Finding:
+    """Return whether a name that is managed elsewhere leads to the gateways' addresses."""
+    subject = "DNS record"
+
+    def look() -> Finding:
+        wanted = _addresses(project)
+        if not wanted:
+            says = "`up` reserves the address; then make the record, or set gateway.dns"
+            return Finding(subject, hostname, State.LATER, says)
+        found = project.resolve(hostname)
+        missing = [each for each in wanted.values() if each not in found]
+        if not missing:
+            return Finding(subject, hostname, State.MET, f"leads to {', '.join(sorted(found))}")
+        says = f"leads to {', '.join(sorted(found)) or 'nothing'}; must lead to "
+        command = (
+            f"gcloud dns record-sets create {hostname}. --project={project.id} --zone=ZONE"
+            f" --type=A --ttl=300 --rrdatas={','.join(wanted.values())}"
+        )
+        return Finding(subject, hostname, State.MISSING, says + ", ".join(missing), command)
+
+    return judged(project, subject, hostname, look)
+
+
+def _addresses(project: Project) -> dict[str, str]:
+    """Return the gateways' addresses by region, of those that are reserved already.
+
+    Raises:
+        CloudError: Google refuses.
+    """
+    address = Names(project.plan.platform).address()
+    found: dict[str, str] = {}
+    for region in project.plan.regions:
+        url = f"compute.googleapis.com/compute/v1/projects/{project.id}/regions/{region}/addresses"
+        try:
+            answer = project.cloud.get(f"{url}/{address}")
+        except NotFound:
+            continue
+        if "address" not in answer:
+            raise CloudError(f"{address} in {region}: the answer has no address")
+        found[region] = str(answer["address"])
+    return found

@@ -1,0 +1,185 @@
+"""What a stack names instead of making it: networks, subnets, buckets, repositories and keys."""
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from infra.stack import ExistingSubnet
+from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.shared.google_cloud import Json, NotFound, last
+
+_COMPUTE: Final = "compute.googleapis.com/compute/v1"
+_STORAGE: Final = "storage.googleapis.com/storage/v1/b"
+_REPOSITORIES: Final = "artifactregistry.googleapis.com/v1"
+_KEYS: Final = "cloudkms.googleapis.com/v1"
+
+Judge = Callable[[Json], str]
+"""Returns why a thing does not fit; empty where it does."""
+
+
+def existing(project: Project) -> Iterator[Finding]:
+    """Yield whether each thing that the stack names exists and fits.
+
+    Fields: docs.cloud.google.com/compute/docs/reference/rest/v1 (networks, subnetworks, firewalls),
+    docs.cloud.google.com/storage/docs/json_api/v1/buckets, docs.cloud.google.com/kms/docs/reference
+    and docs.cloud.google.com/artifact-registry/docs/reference/rest (2026-11-22).
+    """
+    network = project.plan.platform.existing.network
+    if network is not None:
+        yield thing(project, "network", network, f"{_COMPUTE}/{network}", lambda _: "")
+        for name, region in project.plan.platform.regions.items():
+            if region.existing.subnet is not None:
+                yield from _subnet(project, name, region.existing.subnet, network)
+        yield _firewall(project, network)
+    for name, region in project.plan.platform.regions.items():
+        bucket, repository = region.existing.bucket, region.existing.repository
+        if bucket is not None:
+            judge = _in_region(name)
+            yield thing(project, "bucket", bucket, f"{_STORAGE}/{bucket}", judge)
+        if repository is not None:
+            url = f"{_REPOSITORIES}/{repository}"
+            yield thing(project, "repository", repository, url, _is_docker)
+        for key in dict.fromkeys(filter(None, (region.kms_key, region.data_key))):
+            yield thing(project, "key", key, f"{_KEYS}/{key}", _encrypts)
+
+
+def thing(project: Project, subject: str, name: str, url: str, judge: Judge) -> Finding:
+    """Return whether something exists and fits.
+
+    Args:
+        project: The project.
+        subject: What it is.
+        name: Its name or path in the stack.
+        url: Where it is read.
+        judge: Says what does not fit.
+    """
+
+    def look() -> Finding:
+        try:
+            found = project.cloud.get(url)
+        except NotFound:
+            return Finding(subject, name, State.MISSING, "there is none")
+        problem = judge(found)
+        if problem:
+            return Finding(subject, name, State.MISSING, problem)
+        return Finding(subject, name, State.MET, "exists; the stack leaves it as it is")
+
+    return judged(project, subject, name, look)
+
+
+def _subnet(
+    project: Project, region: str, subnet: ExistingSubnet, network: str
+) -> Iterator[Finding]:
+    def judge(found: Json) -> str:
+        if not str(found.get("network", "")).endswith(network):
+            return f"is of {last(found.get('network'))}; must be of {last(network)}"
+        ranges = [str(each["rangeName"]) for each in found.get("secondaryIpRanges", [])]
+        missing = [each for each in (subnet.pods, subnet.services) if each and each not in ranges]
+        if missing:
+            has = ", ".join(ranges) or "none"
+            return f"has the secondary ranges {has}; must have {', '.join(missing)}"
+        if found.get("privateIpGoogleAccess") is not True:
+            return "has no Private Google Access; must have it, as nodes have no external address"
+        return ""
+
+    yield thing(project, "subnet", subnet.name, f"{_COMPUTE}/{subnet.name}", judge)
+    yield _proxies(project, region, subnet, network)
+
+
+def _proxies(project: Project, region: str, subnet: ExistingSubnet, network: str) -> Finding:
+    """Return whether the region's proxy-only subnet is the one that the stack says."""
+    subject, name = "proxy-only subnet", f"{subnet.proxies} in {region}"
+    owner = network.split("/")[1]
+
+    def look() -> Finding:
+        url = f"{_COMPUTE}/projects/{owner}/regions/{region}/subnetworks"
+        found = [
+            str(each.get("ipCidrRange"))
+            for each in project.cloud.pages(url, "items")
+            if each.get("purpose") == "REGIONAL_MANAGED_PROXY"
+            and each.get("role") == "ACTIVE"
+            and str(each.get("network", "")).endswith(network)
+        ]
+        if subnet.proxies in found:
+            return Finding(subject, name, State.MET, "is active")
+        command = (
+            f"gcloud compute networks subnets create proxies --project={owner} --region={region}"
+            f" --network={last(network)} --range={subnet.proxies}"
+            " --purpose=REGIONAL_MANAGED_PROXY --role=ACTIVE"
+        )
+        says = f"the network has {', '.join(found) or 'none'} there"
+        return Finding(subject, name, State.MISSING, says, "" if found else command)
+
+    return judged(project, subject, name, look)
+
+
+def _firewall(project: Project, network: str) -> Finding:
+    """Return whether a rule of the network lets health checks and proxies in."""
+    subject, name = "firewall rule", f"health checks and proxies in {last(network)}"
+    owner = network.split("/")[1]
+    proxies = [
+        region.existing.subnet.proxies
+        for region in project.plan.platform.regions.values()
+        if region.existing.subnet is not None
+    ]
+
+    def look() -> Finding:
+        wanted = [ipaddress.IPv4Network(each) for each in (*HEALTH_CHECK_RANGES, *proxies)]
+        url = f"{_COMPUTE}/projects/{owner}/global/firewalls"
+        allowed = [
+            ipaddress.IPv4Network(source)
+            for each in project.cloud.pages(url, "items")
+            if str(each.get("network", "")).endswith(network) and _lets_in(each)
+            for source in each.get("sourceRanges", [])
+            if ":" not in source
+        ]
+        shut = [each for each in wanted if not any(each.subnet_of(range_) for range_ in allowed)]
+        if not shut:
+            return Finding(subject, name, State.MET, "a rule of the network lets them in")
+        says = (
+            f"no rule of the network lets {', '.join(map(str, shut))} in by TCP; whether a firewall"
+            " policy does is not looked at"
+        )
+        sources = ",".join(map(str, wanted))
+        command = (
+            f"gcloud compute firewall-rules create load-balancing --project={owner}"
+            f" --network={last(network)} --allow=tcp:8000,tcp:8080,tcp:9002-9005"
+            f" --source-ranges={sources}"
+        )
+        return Finding(subject, name, State.UNSEEN, says, command)
+
+    return judged(project, subject, name, look)
+
+
+def _lets_in(rule: Json) -> bool:
+    allowed: list[dict[str, Any]] = rule.get("allowed", [])
+    is_on = rule.get("direction", "INGRESS") == "INGRESS" and rule.get("disabled") is not True
+    return is_on and any(each.get("IPProtocol") in {"all", "tcp", "6"} for each in allowed)
+
+
+def _in_region(region: str) -> Judge:
+    def judge(found: Json) -> str:
+        location = str(found.get("location", "")).lower()
+        if found.get("locationType", "region") == "region" and location != region:
+            return f"is in {location}; must be in {region}"
+        uniform = found.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
+        if uniform.get("enabled") is not True:
+            # docs.cloud.google.com/storage/docs/uniform-bucket-level-access (2026-11-22)
+            return "has no uniform bucket-level access; must have it, for Workload Identity"
+        return ""
+
+    return judge
+
+
+def _is_docker(found: Json) -> str:
+    form = found.get("format")
+    return "" if form == "DOCKER" else f"is of the format {form}; must be of DOCKER"
+
+
+def _encrypts(found: Json) -> str:
+    purpose = found.get("purpose")
+    if purpose != "ENCRYPT_DECRYPT":
+        return f"is for {purpose}; must be for ENCRYPT_DECRYPT"
+    state = found.get("primary", {}).get("state")
+    return "" if state == "ENABLED" else f"has a primary version that is {state}; must be ENABLED"

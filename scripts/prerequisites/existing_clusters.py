@@ -1,0 +1,121 @@
+"""Clusters and namespaces that a stack names: what a cluster of its own would have, they must."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gke_inference.catalogue.versions import version_key
+from infra.plan import RegionPlan
+from infra.stack import ClusterMode
+from scripts.prerequisites.existing import thing
+from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.shared.google_cloud import CloudError, Json, NotFound, last
+
+_CLUSTERS: Final = "container.googleapis.com/v1"
+
+
+def existing_clusters(project: Project) -> Iterator[Finding]:
+    """Yield whether each existing cluster has what the stack uses, and the namespace.
+
+    Fields: docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1,
+    projects.locations.clusters (2026-11-22).
+    """
+    for region in project.plan.regions.values():
+        cluster = region.settings.existing.cluster
+        if cluster is None:
+            continue
+        url = f"{_CLUSTERS}/{cluster}"
+        yield thing(
+            project,
+            "cluster",
+            cluster,
+            url,
+            lambda found, region=region: "; ".join(problems(project, region, found)),
+        )
+        if project.plan.platform.existing.namespace is not None:
+            yield _namespace(project, cluster, project.plan.platform.existing.namespace)
+
+
+def problems(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
+    """Yield what an existing cluster lacks.
+
+    Args:
+        project: The project.
+        region: The region that names it.
+        found: The cluster, as GKE reports it.
+    """
+    if found.get("status") != "RUNNING":
+        yield f"is {found.get('status')}; must be RUNNING"
+    yield from _place(project, region, found)
+    pool = f"{project.id}.svc.id.goog"
+    if _at(found, "workloadIdentityConfig", "workloadPool") != pool:
+        yield f"has no Workload Identity; must have the pool {pool}"
+    if _at(found, "networkConfig", "gatewayApiConfig", "channel") != "CHANNEL_STANDARD":
+        yield "has no Gateway API; must have its CHANNEL_STANDARD"
+    if _at(found, "addonsConfig", "httpLoadBalancing", "disabled") is True:
+        yield "has no HTTP load balancing; must have it, for gateways"
+    is_autopilot = _at(found, "autopilot", "enabled") is True
+    is_fuse = _at(found, "addonsConfig", "gcsFuseCsiDriverConfig", "enabled") is True
+    if not is_fuse and not is_autopilot:  # Autopilot always has it
+        yield "has no GCS FUSE driver; must have the add-on GcsFuseCsiDriver"
+    if not _at(found, "controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint"):
+        yield "has no DNS endpoint; must have one"
+    if not _at(found, "monitoringConfig", "managedPrometheusConfig", "enabled"):
+        yield "has no Managed Prometheus; must have it"
+    yield from _of_the_stack(project, found, is_autopilot=is_autopilot)
+
+
+def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
+    """Yield what is wrong with mode, version, zones and network."""
+    settings = region.settings
+    is_autopilot = _at(found, "autopilot", "enabled") is True
+    if is_autopilot != (settings.mode is ClusterMode.AUTOPILOT):
+        yield f"is {'autopilot' if is_autopilot else 'standard'}; mode is {settings.mode.value}"
+    version = str(found.get("currentMasterVersion", "0"))
+    if settings.version and version_key(version) < version_key(settings.version):
+        yield f"has GKE {version}; must have {settings.version}"
+    outside = [zone for zone in settings.zones if zone not in found.get("locations", [])]
+    if outside and not is_autopilot:
+        yield f"has no nodes in {', '.join(outside)}; must have those zones"
+    network, subnet = project.plan.platform.existing.network, settings.existing.subnet
+    config: dict[str, Any] = found.get("networkConfig", {})
+    for kind, wanted in (("network", network), ("subnetwork", subnet and subnet.name)):
+        if wanted is not None and not str(config.get(kind, "")).endswith(wanted):
+            yield f"is in the {kind} {last(config.get(kind))}; must be in {last(wanted)}"
+
+
+def _of_the_stack(project: Project, found: Json, *, is_autopilot: bool) -> Iterator[str]:
+    """Yield what only some stacks ask for."""
+    platform = project.plan.platform
+    is_enforcing = _at(found, "networkConfig", "datapathProvider") == "ADVANCED_DATAPATH"
+    if platform.network_policies and not is_autopilot and not is_enforcing:
+        yield "has no Dataplane V2, and enforces no network policy; must have it"
+    mode = _at(found, "binaryAuthorization", "evaluationMode")
+    is_attested = platform.images is not None and platform.images.is_attested
+    if is_attested and mode != "PROJECT_SINGLETON_POLICY_ENFORCE":
+        yield "does not ask Binary Authorization; must, for images.attestation"
+
+
+def _namespace(project: Project, cluster: str, namespace: str) -> Finding:
+    """Return whether a cluster has the namespace, as its API server says."""
+    subject, name = "namespace", f"{namespace} in {last(cluster)}"
+
+    def look() -> Finding:
+        found = project.cloud.get(f"{_CLUSTERS}/{cluster}")
+        endpoint = _at(found, "controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint")
+        if not endpoint:
+            raise CloudError("the cluster has no DNS endpoint")
+        try:
+            project.cloud.get(f"{endpoint}/api/v1/namespaces/{namespace}")
+        except NotFound:
+            command = f"kubectl create namespace {namespace}"
+            return Finding(subject, name, State.MISSING, "there is none", command)
+        return Finding(subject, name, State.MET, "exists; the stack leaves it as it is")
+
+    return judged(project, subject, name, look)
+
+
+def _at(found: Json, *path: str) -> Any:
+    here: Any = found
+    for key in path:
+        here = here.get(key) if isinstance(here, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return here  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,139 @@
+"""Container images that the stack runs, and the connection that builds them."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from gke_inference.catalogue.versions import builds, images
+from infra.plan.image_names import needed, replacements
+from scripts.images.registry import RegistryError, host_of
+from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.shared.google_cloud import NotFound
+from scripts.terminal.console import CommandError
+from twin.toolchain import ToolError
+
+_BUILD: Final = "cloudbuild.googleapis.com/v2"
+_NOWHERE: Final = "gke-inference.invalid/"
+"""What the lock says of an image that only a registry of one's own can have."""
+_ABSENT: Final = ("MANIFEST_UNKNOWN", "NAME_UNKNOWN", "404 Not Found")
+"""What a registry answers for an image that it does not have (OCI distribution specification)."""
+
+
+def references(project: Project) -> dict[str, str]:
+    """Return the lock's name of each image that some region runs, by its reference."""
+    platform, known = project.plan.platform, images()
+    found: dict[str, str] = {}
+    for region in project.plan.regions:
+        stand_ins = replacements(platform, region)
+        for name in needed(project.plan):
+            reference = known[name].reference
+            found.setdefault(stand_ins.get(reference, reference), name)
+    return found
+
+
+def container_images(project: Project) -> Iterator[Finding]:
+    """Yield whether a registry answers for each image: a tag may have been deleted, or never made.
+
+    All that a registry does not have is missing; what it does not answer for cannot be seen.
+    """
+    for reference, name in references(project).items():
+        yield _image(project, name, reference)
+
+
+def _image(project: Project, name: str, reference: str) -> Finding:
+    subject, which = "image", _short(reference)
+    if reference.startswith(_NOWHERE):
+        says = "is in no public registry; build it, and set images.repository"
+        return Finding(subject, which, State.MISSING, says, _make(project, name))
+    try:
+        digest = project.registry.digest(reference)
+    except RegistryError as error:
+        text = str(error)
+        if any(each in text for each in _ABSENT):
+            if reference.startswith(images()[name].repository):
+                text += "; the release must be one that exists"
+                return Finding(subject, which, State.MISSING, text)
+            return Finding(subject, which, State.MISSING, text, _make(project, name))
+        return Finding(subject, which, State.UNSEEN, text)
+    except (CommandError, ToolError) as error:
+        command = "gke-inference tools --with images"
+        return Finding(subject, which, State.UNSEEN, str(error), command)
+    return Finding(subject, which, State.MET, f"the registry has {digest[:19]}")
+
+
+def _short(reference: str) -> str:
+    """Return `NAME:TAG from REGISTRY`, or the first digits of the digest in the tag's place."""
+    name, mark, digest = reference.partition("@sha256:")
+    short = name.rpartition("/")[2]
+    if mark:
+        short = f"{short.partition(':')[0]}{mark}{digest[:12]}"
+    return f"{short} from {host_of(reference)}"
+
+
+def _make(project: Project, name: str) -> str:
+    action = "build" if name in builds() else "mirror"
+    return f"gke-inference images {action} --stack {project.stack} --only {name}"
+
+
+def connection(project: Project) -> Iterator[Finding]:
+    """Yield whether Cloud Build is connected to the sources of our images."""
+    platform = project.plan.platform
+    if platform.images is None or platform.images.build is None:
+        return
+    repository = platform.images.build.source.repository
+    connected, _, short = repository.partition("/repositories/")
+    owner, region, name = (connected.split("/")[at] for at in (1, 3, 5))
+    where = f"--project={owner} --region={region}"
+    yield _judged(
+        project,
+        "build connection",
+        f"{name} in {region}",
+        connected,
+        f"gcloud builds connections create github {name} {where}",
+        _connection_problem,
+    )
+    yield _judged(
+        project,
+        "build repository",
+        f"{short} of {name} in {region}",
+        repository,
+        f"gcloud builds repositories create {short} {where} --connection={name} --remote-uri=URL",
+        lambda _: ("", ""),
+    )
+
+
+def _judged(
+    project: Project,
+    subject: str,
+    name: str,
+    path: str,
+    command: str,
+    problem: Callable[[Mapping[str, Any]], tuple[str, str]],
+) -> Finding:
+    def look() -> Finding:
+        try:
+            found = project.cloud.get(f"{_BUILD}/{path}")
+        except NotFound:
+            return Finding(subject, name, State.MISSING, "there is none", command)
+        says, fix = problem(found)
+        if says:
+            return Finding(subject, name, State.MISSING, says, fix)
+        return Finding(subject, name, State.MET, "installed")
+
+    return judged(project, subject, name, look)
+
+
+def _connection_problem(found: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why a connection starts no build, and what to do; empty where it does.
+
+    Fields: docs.cloud.google.com/build/docs/api/reference/rest/v2/projects.locations.connections
+    (2026-11-22). Connections to other hosts than GitHub have no steps by hand.
+    """
+    if found.get("disabled"):
+        return "is disabled", ""
+    installation: dict[str, str] = found.get("installationState", {})
+    stage = installation.get("stage", "COMPLETE")
+    if stage == "COMPLETE":
+        return "", ""
+    address = installation.get("actionUri", "")
+    return f"is {stage}; must be COMPLETE", f"xdg-open {shlex.quote(address)}" if address else ""

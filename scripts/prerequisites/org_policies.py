@@ -1,0 +1,195 @@
+"""Organization policies that would refuse what the stack makes."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from infra.project import services_of
+from infra.stack import Exposure, Platform
+from scripts.prerequisites.finding import Finding, Project, State, judged
+
+_POLICIES: Final = "orgpolicy.googleapis.com/v2/projects"
+
+_SUBJECT: Final = "organization policy"
+
+
+@dataclass(frozen=True)
+class Effective:
+    """A policy as the project has it, after what it inherits.
+
+    Fields: docs.cloud.google.com/resource-manager/docs/reference/orgpolicy/rest/v2 (2026-11-22).
+    """
+
+    is_enforced: bool
+    """Of a constraint that is on or off."""
+    denies_all: bool
+    allowed: tuple[str, ...]
+    """Empty where everything is that is not denied."""
+    denied: tuple[str, ...]
+    has_conditions: bool
+    """Whether a rule holds for some tags only, which are not looked at."""
+
+    @classmethod
+    def of(cls, answer: dict[str, Any]) -> "Effective":
+        """Return the policy of an answer."""
+        rules: list[dict[str, Any]] = answer.get("spec", {}).get("rules", [])
+        values = [rule.get("values", {}) for rule in rules]
+        return cls(
+            is_enforced=any(rule.get("enforce") for rule in rules),
+            denies_all=any(rule.get("denyAll") for rule in rules),
+            allowed=tuple(word for each in values for word in each.get("allowedValues", [])),
+            denied=tuple(word for each in values for word in each.get("deniedValues", [])),
+            has_conditions=any("condition" in rule for rule in rules),
+        )
+
+
+Verdict = tuple[State, str]
+Judge = Callable[[Platform, Effective], Verdict]
+
+_FINE: Final[Verdict] = (State.MET, "")
+
+
+def _refused_if_enforced(says: str) -> Judge:
+    def judge(platform: Platform, policy: Effective) -> Verdict:
+        del platform
+        return (State.MISSING, says) if policy.is_enforced else _FINE
+
+    return judge
+
+
+def _locations(platform: Platform, policy: Effective) -> Verdict:
+    """Judge gcp.resourceLocations: groups such as `in:us-locations` have all that begins so.
+
+    Whether a region of Europe is in `in:eu-locations` is Google's list, which is not guessed.
+    """
+    regions = list(platform.regions)
+    if policy.denies_all:
+        return State.MISSING, f"denies every location; must allow {', '.join(regions)}"
+    denied = [each for each in regions if any(_is_in(each, word) for word in policy.denied)]
+    if denied:
+        return State.MISSING, f"denies {', '.join(denied)}"
+    if not policy.allowed:
+        return _FINE
+    others = [each for each in regions if not any(_is_in(each, word) for word in policy.allowed)]
+    groups = [word for word in policy.allowed if word.startswith("in:")]
+    if others and not all(re.fullmatch(r"in:[a-z]+-[a-z]+\d+-locations", each) for each in groups):
+        says = (
+            f"allows {', '.join(policy.allowed)}; look up whether {', '.join(others)} belong there"
+        )
+        return State.UNSEEN, says
+    return (State.MISSING, f"does not allow {', '.join(others)}") if others else _FINE
+
+
+def _is_in(region: str, word: str) -> bool:
+    name = word.removeprefix("in:").removesuffix("-locations")
+    return region == name or (word.startswith("in:") and region.startswith(f"{name}-"))
+
+
+def _services(platform: Platform, policy: Effective) -> Verdict:
+    wanted = services_of(platform)
+    refused = [each for each in wanted if not _is_allowed(policy, each)]
+    return (State.MISSING, f"denies {', '.join(refused)}") if refused else _FINE
+
+
+def _load_balancers(platform: Platform, policy: Effective) -> Verdict:
+    is_external = platform.gateway.exposure is Exposure.EXTERNAL
+    kind = "EXTERNAL" if is_external else "INTERNAL"
+    wanted = f"{kind}_MANAGED_HTTP_HTTPS" if is_external else f"{kind}_HTTP_HTTPS"
+    if _is_allowed(policy, wanted) or (policy.allowed and f"in:{kind}" in policy.allowed):
+        return (State.MISSING, f"denies in:{kind}") if f"in:{kind}" in policy.denied else _FINE
+    return State.MISSING, f"does not allow {wanted}"
+
+
+def _image_projects(platform: Platform, policy: Effective) -> Verdict:
+    cache = platform.storage.image_cache
+    if cache is None or cache.project is None:
+        return _FINE
+    wanted = f"projects/{cache.project}"
+    return _FINE if _is_allowed(policy, wanted) else (State.MISSING, f"does not allow {wanted}")
+
+
+def _shielded(platform: Platform, policy: Effective) -> Verdict:
+    classes = [name for name, each in platform.capacity.items() if each.node_pools is None]
+    if not policy.is_enforced or not classes:
+        return _FINE
+    says = f"node pools that GKE makes for {', '.join(classes)} have no secure boot"
+    return State.MISSING, says
+
+
+def _members(platform: Platform, policy: Effective) -> Verdict:
+    del platform
+    if not policy.allowed:
+        return _FINE
+    return State.UNSEEN, (
+        "restricts members; whether the workload identities of this project are among them is not"
+        f" in the answer ({', '.join(policy.allowed)})"
+    )
+
+
+def _is_allowed(policy: Effective, value: str) -> bool:
+    if policy.denies_all or value in policy.denied or f"is:{value}" in policy.denied:
+        return False
+    return not policy.allowed or value in policy.allowed or f"is:{value}" in policy.allowed
+
+
+CONSTRAINTS: Final[dict[str, Judge]] = {
+    "compute.requireShieldedVm": _shielded,
+    "compute.restrictLoadBalancerCreationForTypes": _load_balancers,
+    "compute.trustedImageProjects": _image_projects,
+    "gcp.resourceLocations": _locations,
+    "gcp.restrictServiceUsage": _services,
+    "iam.allowedPolicyMemberDomains": _members,
+    "iam.disableServiceAccountCreation": _refused_if_enforced(
+        "the nodes of each cluster have a service account of their own"
+    ),
+    "iam.disableWorkloadIdentityClusterCreation": _refused_if_enforced(
+        "models read their weights by Workload Identity"
+    ),
+}
+"""Constraints that can refuse what this platform makes, and who judges them.
+
+Source: docs.cloud.google.com/resource-manager/docs/organization-policy/org-policy-constraints
+(2026-11-22).
+
+Left out are those that it keeps in any case: nodes have no external addresses
+(`compute.vmExternalIpAccess`), control planes are reached without VPC peering
+(`compute.restrictVpcPeering`), buckets have uniform access and no public one, and no keys of
+service accounts are made. Custom constraints are an organization's own, and cannot be judged."""
+
+
+def org_policies(project: Project) -> Iterator[Finding]:
+    """Yield whether a policy of the organization refuses the stack, a row for each that does."""
+    fine: list[str] = []
+    for constraint, judge in CONSTRAINTS.items():
+        found = judged(project, _SUBJECT, constraint, _look(project, constraint, judge))
+        if found.state is State.MET:
+            fine.append(constraint)
+        else:
+            yield found
+    if fine:
+        yield Finding(_SUBJECT, f"{len(fine)} constraints", State.MET, "none refuses the stack")
+
+
+def _look(project: Project, constraint: str, judge: Judge) -> Callable[[], Finding]:
+    def look() -> Finding:
+        answer = project.cloud.get(
+            f"{_POLICIES}/{project.id}/policies/{constraint}:getEffectivePolicy"
+        )
+        policy = Effective.of(answer)
+        state, says = judge(project.plan.platform, policy)
+        if state is State.MISSING and policy.has_conditions:
+            says = f"{says}, for some tags: whether the project has them is not looked at"
+            return Finding(_SUBJECT, constraint, State.UNSEEN, says)
+        command = "" if state is not State.MISSING else _override(project.id, constraint)
+        return Finding(_SUBJECT, constraint, state, says, command)
+
+    return look
+
+
+def _override(project: str, constraint: str) -> str:
+    """Return the command that shows the policy as a file, to change it for the project."""
+    return (
+        f"gcloud org-policies describe {constraint} --project={project} --effective"
+        " > policy.yaml && gcloud org-policies set-policy policy.yaml"
+    )

@@ -1,0 +1,38 @@
+"""Runs every check of a stack's prerequisites, group by group."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from scripts.prerequisites.apis import apis, permissions
+from scripts.prerequisites.disks import disks
+from scripts.prerequisites.endpoint import certificates, records
+from scripts.prerequisites.existing import existing
+from scripts.prerequisites.existing_clusters import existing_clusters
+from scripts.prerequisites.finding import Check, Finding, Project
+from scripts.prerequisites.images import connection, container_images
+from scripts.prerequisites.limits import quotas
+from scripts.prerequisites.obtainability import obtainability
+from scripts.prerequisites.org_policies import org_policies
+from scripts.prerequisites.reservations import reservations
+from scripts.prerequisites.shared_vpc import shared_vpc
+from scripts.prerequisites.weights import adapters, weights
+
+GROUPS: Final[dict[str, tuple[Check, ...]]] = {
+    "APIs and permissions": (apis, permissions),
+    "organization policies": (org_policies,),
+    "what exists": (existing, shared_vpc, existing_clusters),
+    "quotas": (quotas,),
+    "reservations": (reservations,),
+    "odds of spot and flex-start machines": (obtainability,),
+    "certificates and DNS": (certificates, records),
+    "snapshots and disk images": (disks,),
+    "container images": (connection, container_images),
+    "weights": (weights, adapters),
+}
+"""Checks by what they are about, in the order of the table."""
+
+
+def run(project: Project, checks: tuple[Check, ...]) -> Iterator[Finding]:
+    """Yield what some checks find."""
+    for check in checks:
+        yield from check(project)

@@ -1,0 +1,77 @@
+"""A stand-in for the engine that also answers what only the cloud knows."""
+
+import asyncio
+import fcntl
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pulumi.runtime import mocks
+
+from infra.program import deploy
+from infra.stack import Platform
+from tests.contract.recorder import Recorder, Records, install
+
+COMPUTED: dict[str, dict[str, Any]] = {
+    "gcp:compute/address:Address": {"address": "203.0.113.10"},
+    "gcp:container/cluster:Cluster": {
+        "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": "gke-1.example.goog"}}
+    },
+    "gcp:serviceaccount/account:Account": {"email": "nodes@acme.iam.gserviceaccount.com"},
+}
+
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "gcp:kms/getKMSCryptoKeyVersion:getKMSCryptoKeyVersion": {
+        "name": "projects/acme/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1",
+        "publicKeys": [{"algorithm": "EC_SIGN_P256_SHA256", "pem": "a public key"}],
+    }
+}
+
+
+class CloudRecorder(Recorder):
+    """Records registrations, and answers with the outputs that the program reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = ANSWERS
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        name, outputs = super().new_resource(args)
+        return name, {**outputs, **COMPUTED.get(args.typ, {})}
+
+
+Deployed = Callable[[Platform], Records]
+"""Returns what a stack registers."""
+
+
+class Deployments:
+    """What stacks become, each deployed once in a run, whichever worker asks first."""
+
+    def __init__(self, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
+        self._folder, self._loop = folder, loop
+        self._known: dict[str, Records] = {}
+
+    def of(self, platform: Platform) -> Records:
+        """Returns what a stack registers. Tests share it: who changes it, copies it first."""
+        text = platform.model_dump_json()
+        if text not in self._known:
+            records = Records()
+            records.registrations = self._shared(platform, text)
+            self._known[text] = records
+        return self._known[text]
+
+    def _shared(self, platform: Platform, text: str) -> Any:
+        """Returns what another worker found, or deploys while others wait."""
+        file = self._folder / f"stack-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        with file.open("a+b") as content:
+            fcntl.flock(content, fcntl.LOCK_EX)
+            content.seek(0)
+            if found := content.read():
+                return pickle.loads(found)  # noqa: S301 - this run wrote it
+            recorder = install(CloudRecorder(), self._loop)
+            recorder.run(lambda: deploy(platform))
+            content.write(pickle.dumps(recorder.registrations))
+            return recorder.registrations

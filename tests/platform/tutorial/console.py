@@ -1,0 +1,55 @@
+"""Console blocks of a page: commands behind `$`, and under each the lines that it prints.
+
+`…` in a line stands for any text, and a line of nothing but `…` for any lines. Everything else must
+be printed, in this order and between nothing but what `…` stands for; runs of spaces count as one,
+as tables are as wide as their content.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ANY = "…"
+
+
+@dataclass
+class Command:
+    line: str
+    shown: list[str] = field(default_factory=list)
+
+
+def commands(page: Path) -> list[Command]:
+    """Return the commands of a page's console blocks, in order."""
+    found: list[Command] = []
+    for block in _BLOCK.findall(page.read_text()):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append(Command(line.removeprefix("$ ")))
+            elif found and found[-1].line.endswith("\\") and not found[-1].shown:
+                found[-1].line = f"{found[-1].line[:-1]} {line.strip()}"
+            else:
+                found[-1].shown.append(line)
+    return found
+
+
+def unlike(shown: list[str], printed: str) -> str:
+    """Return the first line of a page that was not printed where it should be; empty if none."""
+    lines = [_plain(line) for line in printed.splitlines() if line.strip()]
+    wanted = [_plain(line) for line in shown if line.strip()]
+    at, may_skip = 0, False
+    for line in wanted:
+        if line == _ANY:
+            may_skip = True
+            continue
+        pattern = re.compile(".*".join(map(re.escape, line.split(_ANY))))
+        rest = range(at, len(lines)) if may_skip else range(at, min(at + 1, len(lines)))
+        found = next((n for n in rest if pattern.fullmatch(lines[n])), None)
+        if found is None:
+            return line
+        at, may_skip = found + 1, False
+    return "" if may_skip or at == len(lines) else f"(nothing), but there is: {lines[at]}"
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())

@@ -1,0 +1,50 @@
+"""The page docs/rehearsal.md, run from its own text on a twin of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.platform.tutorial.console import Command, commands, unlike
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+
+PAGE = REPOSITORY / "docs" / "rehearsal.md"
+
+
+@pytest.fixture
+def paths(tmp_path):
+    paths = TwinPaths(tmp_path / "twin")
+    yield paths
+    daemon.shut_down(paths)
+    assert processes.running(paths) == {}
+
+
+def run(command: Command, paths: TwinPaths, folder: Path) -> str:
+    """Run a command as a reader does in the repository; return what it printed."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    answer = subprocess.run(
+        ["bash", "-c", command.line.replace("FOLDER", str(folder))],
+        cwd=REPOSITORY,
+        env={**os.environ, "GKE_INFERENCE_TWIN_DIR": str(paths.root), "PATH": programs},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert answer.returncode == 0, f"{command.line}\n{answer.stdout}"
+    return answer.stdout
+
+
+@pytest.mark.needs_tools
+def test_the_tutorial_prints_what_its_page_shows(paths, tmp_path):
+    found = commands(PAGE)
+    assert len(found) >= 8
+    for command in found:
+        printed = run(command, paths, tmp_path)
+        assert unlike(command.shown, printed) == "", f"{command.line}\n{printed}"
+    assert not paths.root.exists()  # its last command leaves nothing

@@ -1,0 +1,182 @@
+"""The platform from the first `up` to a burst, as a user goes through it; the order matters."""
+
+import json
+import os
+import signal
+from typing import Any
+
+import openai
+import pytest
+import testinfra
+
+from scripts.operate.load import trace_of
+from scripts.shared.engine import Engine
+from scripts.shared.model_client import models, stream_chat
+from twin.host import processes
+from twin.world.scenario import find, load
+
+pytestmark = pytest.mark.needs_tools
+
+
+def endpoint(platform) -> str:
+    return platform.engine.outputs("local")["endpoint"]
+
+
+def test_an_engine_killed_in_the_middle_of_up_is_finished_by_the_next_up(platform):
+    platform.engine.ensure_stack("local")
+    killed = platform.kill_when(
+        lambda: 6 <= platform.resources() <= 30, "up", "--yes", "--skip-preview", "-s", "local"
+    )
+    assert killed
+    answer = platform.cli("up", "--stack", "local")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stdout + answer.stderr
+
+
+def test_up_says_what_runs_where_on_which_rung_at_what_price(platform):
+    answer = platform.cli("status", "--stack", "local")
+    assert answer.returncode == 0, answer.stderr
+    line = next(row for row in answer.stdout.splitlines() if "llama-3-1-8b-tpu" in row)
+    assert "ready" in line
+    assert "tpu-v6e 2x2 reservation" in line
+    assert float(line.split()[-1]) > 1
+
+
+def test_the_gateways_address_is_written_to_a_file_and_listens(platform):
+    host: Any = testinfra.get_host("local://")
+    file = host.file(str(platform.paths.root.parent / "local" / "endpoint"))
+    assert file.content_string.strip() == endpoint(platform)
+    address = endpoint(platform).removeprefix("http://")
+    assert address.startswith("127.")
+    assert host.socket(f"tcp://{address}").is_listening
+
+
+def test_the_gateway_lists_every_model_and_adapter_of_the_stack(platform):
+    assert set(models(endpoint(platform))) == {"llama-3.1-8b", "sql", "support"}
+
+
+def test_the_openai_client_streams_an_answer_with_usage(platform):
+    client = openai.OpenAI(base_url=f"{endpoint(platform)}/v1", api_key="none", max_retries=0)
+    stream = client.chat.completions.create(
+        model="llama-3.1-8b",
+        messages=[{"role": "user", "content": "Hello"}],
+        max_tokens=8,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert text.strip()
+    usage = chunks[-1].usage
+    assert usage is not None
+    assert usage.completion_tokens == 8
+
+
+def test_an_adapter_answers_under_its_own_name(platform):
+    assert stream_chat(endpoint(platform), "sql", "select").text
+
+
+def test_an_unknown_model_is_an_openai_error(platform):
+    client = openai.OpenAI(base_url=f"{endpoint(platform)}/v1", api_key="none", max_retries=0)
+    with pytest.raises(openai.NotFoundError) as refused:
+        client.chat.completions.create(model="gpt-9", messages=[{"role": "user", "content": "x"}])
+    assert "gpt-9" in refused.value.message
+
+
+def accepted(platform, *options: str) -> dict[str, str]:
+    """Run an acceptance and return the verdict of each subject, which all its rows have."""
+    answer = platform.cli("accept", "--twin", "--stack", "local", "--by", "Ada", *options)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    folder = platform.paths.root.parent / "local"
+    report = json.loads((folder / "acceptance.json").read_text())
+    assert (folder / "acceptance.md").read_text().startswith("# Accepted: local\n")
+    rows = [row for group in report["groups"].values() for row in group]
+    found = {row["subject"]: row["verdict"] for row in rows}
+    assert all(found[row["subject"]] == row["verdict"] for row in rows)
+    return found
+
+
+def test_the_platform_is_accepted_also_while_it_loses_a_replica_and_again_after_that(platform):
+    without = {"alert delivery", "certificate", "cold start"}  # none here, and a faster clock
+    found = accepted(platform, "--failover", "--yes")
+    assert {name for name, verdict in found.items() if verdict == "not checked"} == without
+    assert set(found.values()) == {"met", "not checked"}
+    assert accepted(platform) == {**found, "failover": "not checked"}
+
+
+def test_a_second_up_changes_nothing(platform):
+    answer = platform.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "-s", "local")
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_a_refresh_finds_no_drift(platform):
+    answer = platform.pulumi(
+        "refresh", "--yes", "--skip-preview", "--expect-no-changes", "-s", "local"
+    )
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_a_twin_that_was_killed_is_repaired_by_up(platform):
+    killed = processes.running(platform.paths)
+    assert len(killed) > 6
+    for pid in killed.values():
+        os.kill(pid, signal.SIGKILL)
+    answer = platform.cli("up", "--stack", "local")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    platform.engine = Engine(platform.paths)
+    platform.environment.update(platform.engine.environment)
+    assert stream_chat(endpoint(platform), "llama-3.1-8b", "Still there?").text
+
+
+def test_a_tpu_stock_out_is_survived_and_work_moves_back(platform):
+    answer = platform.cli("up", "--stack", "local", "--scenario", "tpu-stockout", timeout=900)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    for word in ("stockout", "nvidia-l4", "tpu-v6e"):
+        assert word in answer.stdout.lower().replace("stock-out", "stockout"), word
+    drawn = (platform.paths.root.parent / "local" / "timeline.svg").read_text()
+    assert "<svg" in drawn
+
+
+def played(platform, scenario: str) -> str:
+    """Play a burst and return what was printed; every request was answered, and replicas went."""
+    answer = platform.cli("up", "--stack", "local", "--scenario", scenario, timeout=1500)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    folder = platform.paths.root.parent / "local"
+    counted = json.loads((folder / "traffic.json").read_text())
+    traffic = load(find(scenario)).traffic
+    assert traffic is not None
+    sent = len(trace_of(traffic, "llama-3.1-8b").asks)
+    whole = [counted[word] for word in ("sent", "answered", "refused", "lost")]
+    assert whole == [sent, sent, 0, 0]
+    seconds = sum(stage.seconds for stage in traffic.stages)
+    assert f"of {seconds:.0f} s: " in answer.stdout  # who waits is told how far it is
+    who = "".join(line for line in answer.stdout.splitlines() if " by llama-3-1-8b-" in line)
+    assert who.count("llama-3-1-8b-tpu-") == 2
+    assert "in the batch" in (folder / "load.svg").read_text()
+    left = platform.cli("status", "--stack", "local").stdout
+    assert left.count(" ready ") == 1
+    assert "llama-3-1-8b-gpu" not in left
+    return answer.stdout
+
+
+def test_a_burst_scales_out_and_in_again_and_loses_nothing(platform, tmp_path):
+    text = find("burst").read_text()
+    for long, short in (("seconds: 10}", "seconds: 5}"), ("90}", "40}"), ("50}", "20}")):
+        assert long in text
+        text = text.replace(long, short)
+    scenario = tmp_path / "short-burst.yaml"
+    scenario.write_text(text)
+    played(platform, str(scenario))
+
+
+@pytest.mark.soak
+def test_a_long_burst_scales_out_to_the_next_rung_too(platform, record_property):
+    shown = played(platform, "burst")
+    # the picker sends the small replica little, and by chance nothing: that it stood ready counts
+    assert " ready on nvidia-l4 " in shown
+    folder = platform.paths.root.parent / "local"
+    assert "llama-3-1-8b-gpu ready" in (folder / "load.svg").read_text()
+    counted = json.loads((folder / "traffic.json").read_text())
+    for word in ("sent", "answered", "refused", "lost"):
+        record_property(word, counted[word])
+    assert platform.cli("down").returncode == 0  # what runs on would slow the tests that follow

@@ -1,0 +1,132 @@
+import base64
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+
+import pytest
+
+from twin.host.paths import REPOSITORY
+
+TIMEOUT = 120.0
+
+
+class Server:
+    """A server process, with the fake pipeline unless the settings say another."""
+
+    def __init__(self, own, /, python=(), environment=None, **settings):
+        self.folder = own
+        self.port = _free_port()
+        given = {
+            "folder": str(own),
+            "host": "127.0.0.1",
+            "model": "flux",
+            "pipeline": "tests.running.diffusion.fake:load",
+            "platform": "cpu",
+            "port": self.port,
+            "sizes": ["64x64", "32x64"],
+            **settings,
+        }
+        file = own / "settings.json"
+        file.write_text(json.dumps(given))
+        self.log = own / "server.log"
+        argv = ["serve", "--config", str(file)]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*(python or (sys.executable, "-m", "workloads.diffusion")), *argv],
+                cwd=REPOSITORY,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._threads = ThreadPoolExecutor(16)
+
+    def until(self, holds):
+        end = time.monotonic() + TIMEOUT
+        while not (found := holds()):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < end, self.log.read_text()
+            time.sleep(0.02)
+        return found
+
+    def _connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+
+    def get(self, path):
+        """Return status and body; 0 where nothing listens."""
+        with closing(self._connection()) as connection, suppress(ConnectionError):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        return 0, ""
+
+    def ready(self):
+        self.until(lambda: self.get("/health")[0] == 200)
+        return self
+
+    def ask(self, headers=None, **body):
+        """Return status, body and headers of a request."""
+        kinds = {"Content-Type": "application/json", **(headers or {})}
+        with closing(self._connection()) as connection:
+            connection.request("POST", "/v1/images/generations", json.dumps(body), kinds)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read()), answer.headers
+
+    def begin(self, **body):
+        """Ask in a thread."""
+        return self._threads.submit(self.ask, **body)
+
+    def hang_up_on(self, **body):
+        """Ask, and return a function that closes the connection."""
+        connection = self._connection()
+        kinds = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/images/generations", json.dumps(body), kinds)
+        return connection.close
+
+    def metric(self, name):
+        for line in self.get("/metrics")[1].splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.split()[-1])
+        return None
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(TIMEOUT)
+        return self.process.returncode
+
+
+def drawn(answer):
+    """Return what the fake pipeline wrote into each picture of an answer."""
+    status, body, _ = answer
+    assert status == 200, body
+    return [json.loads(base64.b64decode(each["b64_json"])) for each in body["data"]]
+
+
+def _free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start servers that end with the test."""
+    started = []
+
+    def start(**settings):
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Server(folder, **settings))
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()

@@ -1,0 +1,172 @@
+"""The server program, with a pipeline that draws texts."""
+
+import json
+import signal
+
+import pytest
+
+from tests.running.diffusion.conftest import drawn
+
+pytestmark = pytest.mark.needs_tools  # server and workers as processes
+
+
+def test_a_request_gets_as_many_pictures_as_it_asked_for_each_with_its_seed(serve):
+    server = serve().ready()
+    answer = server.ask(prompt="a red bicycle", n=3, seed=7)
+    assert [each["seed"] for each in drawn(answer)] == [7, 8, 9]
+    body = answer[1]
+    assert [each["seed"] for each in body["data"]] == [7, 8, 9]
+    assert (body["size"], body["output_format"], body["model"]) == ("64x64", "png", "flux")
+
+
+def test_four_chips_draw_four_candidates_of_one_request_at_once(serve):
+    server = serve(workers=4)
+    server.until(lambda: server.metric('diffusion_workers{state="ready"}') == 4)
+    pictures = drawn(server.ask(prompt="a red bicycle", n=4))
+    assert len({each["pid"] for each in pictures}) == 4
+    assert {each["batch"] for each in pictures} == {1}
+
+
+def test_what_waits_for_a_busy_chip_is_drawn_together(serve, tmp_path):
+    server = serve(max_batch=3).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    others = [server.begin(prompt=str(number)) for number in range(5)]
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 5)
+    gate.touch()
+    assert drawn(held.result())[0]["batch"] == 1
+    assert sorted(drawn(one.result())[0]["batch"] for one in others) == [2, 2, 3, 3, 3]
+
+
+def test_an_adapter_is_named_in_place_of_the_model_and_never_shares_a_batch(serve, tmp_path):
+    server = serve(adapters={"comic": "/nowhere"}).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    asked = [server.begin(prompt="x", model=name) for name in ("comic", "flux", "comic")]
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 3)
+    gate.touch()
+    held.result()
+    found = [drawn(one.result())[0] for one in asked]
+    assert [(each["adapter"], each["batch"]) for each in found] == [
+        ("comic", 2),
+        (None, 1),
+        ("comic", 2),
+    ]
+    listed = json.loads(server.get("/v1/models")[1])["data"]
+    assert [(each["id"], each.get("parent")) for each in listed] == [
+        ("flux", None),
+        ("comic", "flux"),
+    ]
+
+
+def test_a_full_queue_says_when_to_come_back(serve, tmp_path):
+    server = serve(queue_limit=2).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    waiting = server.begin(prompt="x", n=2)
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    status, body, headers = server.ask(prompt="y")
+    assert (status, body["error"]["type"]) == (429, "rate_limit_error")
+    assert body["error"]["code"] == "queue_full"
+    assert int(headers["Retry-After"]) >= 1
+    gate.touch()
+    assert len(drawn(held.result()) + drawn(waiting.result())) == 3
+
+
+def test_a_client_that_goes_frees_its_chip_and_its_place_in_the_queue(serve, tmp_path):
+    server = serve().ready()
+    never = f"hold {tmp_path / 'never'}"
+    leave_chip = server.hang_up_on(prompt=never)
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    leave_queue = server.hang_up_on(prompt="y", n=2)
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    leave_queue()
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 0)
+    leave_chip()
+    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+    assert (server.folder / "given-up").read_text() == never
+    assert server.metric('diffusion_images_total{outcome="cancelled"}') == 3
+    assert drawn(server.ask(prompt="the chip is free"))
+
+
+def test_a_request_that_takes_too_long_is_given_up(serve, tmp_path):
+    server = serve(timeout_seconds=0.3).ready()
+    status, body, _ = server.ask(prompt=f"hold {tmp_path / 'never'}")
+    assert (status, body["error"]["code"]) == (504, "timeout")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 0)
+
+
+def test_sigterm_finishes_what_is_there_and_takes_nothing_new(serve, tmp_path):
+    server = serve().ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    waiting = server.begin(prompt="x")
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    server.process.send_signal(signal.SIGTERM)
+    server.until(lambda: server.get("/health") and "draining" in server.get("/health")[1])
+    assert server.ask(prompt="late")[0] == 503
+    assert server.get("/live")[0] == 200
+    gate.touch()
+    assert len(drawn(held.result()) + drawn(waiting.result())) == 2
+    assert server.process.wait(60) == 0
+
+
+def test_a_worker_that_ends_fails_its_picture_and_is_started_again(serve):
+    server = serve().ready()
+    status, body, _ = server.ask(prompt="die")
+    assert (status, body["error"]["code"]) == (500, "worker_lost")
+    server.ready()
+    assert drawn(server.ask(prompt="again"))
+
+
+def test_what_waits_while_a_worker_ends_is_drawn_by_the_next_one(serve, tmp_path):
+    server = serve(timeout_seconds=60).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    ends = server.begin(prompt="die")
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    waits = server.begin(prompt="x", num_inference_steps=2)
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    gate.touch()
+    held.result()
+    assert ends.result()[0] == 500
+    assert drawn(waits.result())
+
+
+def test_a_model_that_cannot_be_loaded_is_broken_and_not_starting_for_ever(serve):
+    server = serve(pipeline="tests.running.diffusion.fake:broken")
+    server.until(lambda: server.get("/live")[0] == 503)
+    status, body = server.get("/health")
+    assert (status, json.loads(body)["status"]) == (503, "broken")
+
+
+def test_what_the_pipeline_refuses_is_the_clients_error(serve):
+    server = serve().ready()
+    status, body, _ = server.ask(prompt="refuse")
+    assert (status, body["error"]["message"]) == (400, "adapter: must fit this model")
+
+
+def test_a_line_of_the_log_has_the_trace_of_its_request(serve):
+    server = serve().ready()
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    server.ask(prompt="x", headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    told = [line for line in lines if line.get("trace_id") == trace]
+    assert [line["outcome"] for line in told] == ["drawn"]
+    assert {"time", "severity", "message"} <= set(told[0])
+
+
+def test_stages_queue_and_pictures_are_measured(serve):
+    server = serve().ready()
+    drawn(server.ask(prompt="x", n=2, num_inference_steps=3))
+    page = server.get("/metrics")[1]
+    assert 'diffusion_stage_seconds_count{stage="denoise_step"} 3.0' in page
+    assert 'diffusion_images_total{outcome="drawn"} 2.0' in page
+    assert 'diffusion_requests_total{code="200"} 1.0' in page
+    assert "diffusion_queue_seconds_count 2.0" in page
+    assert "diffusion_queue_limit 64.0" in page

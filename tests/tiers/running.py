@@ -1,0 +1,129 @@
+"""The running tier on two workers: which tests share one, and which of them begin first.
+
+Tests that share a control plane or a deployed platform stay on one worker, so that it is brought up
+once. Workers take the groups in order; with the longest first, both end at about the same time.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GROUPS = (
+    "tests/platform/whole/",
+    "tests/platform/faults/test_faults.py",
+    "tests/preview/",
+    "tests/platform/faults/test_groups_of_hosts.py",
+    "twin/tests/running/gateway/",
+    "twin/tests/running/cluster/",
+    "tests/platform/tutorial/",
+    "tests/platform/bootstrap/",
+    "twin/tests/running/kubernetes/",
+    "twin/tests/running/groups/",
+    "twin/tests/running/agent/",
+    "tests/xla/",
+    "tests/platform/examples/",
+    "tests/platform/faults/test_pictures.py",
+)
+"""Folders and files whose tests share a worker, longest first; any other file is a group."""
+
+_MARK = "needs_tools"
+_GIB_FOR_TWO_WORKERS = 12.0
+_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def memory_gib(limit: Path = _MEMORY_LIMIT) -> float:
+    """Return the memory of this machine, or of the container if that has less, in GiB."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no container, or "max"
+        whole = min(whole, int(limit.read_text()))
+    return whole / 2**30
+
+
+def workers(gib: float) -> int:
+    """Return how many workers `-n auto` means; each may have a platform with a dozen engines."""
+    return 2 if gib >= _GIB_FOR_TWO_WORKERS else 1
+
+
+def group_of(path: str) -> str:
+    """Return the group of a test file, by its path from the repository's root."""
+    return next((group for group in GROUPS if path.startswith(group)), path)
+
+
+def place(group: str) -> int:
+    """Return where in the order a group begins; what is not listed is short and comes last."""
+    return GROUPS.index(group) if group in GROUPS else len(GROUPS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import only files that name the mark, when only tests that have it are asked for."""
+    if not config.getoption("--soak") and config.getoption("markexpr") != _MARK:
+        return None
+    if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
+        return None
+    return True if _MARK not in collection_path.read_text() else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Choose the number of workers by memory, for `-n auto`."""
+    return workers(memory_gib())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the tests that need tools behind all others, in the order of their groups."""
+
+    def rank(item: pytest.Item) -> int:
+        if item.get_closest_marker(_MARK) is None:
+            return -1
+        return place(group_of(item.path.relative_to(config.rootpath).as_posix()))
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Give the workers whole groups, for `--dist loadgroup`.
+
+    xdist 3.8 sends a group as a part of the ids of its tests, and pytest 9.2 has those fixed.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not where JAX is
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.split("::", maxsplit=1)[0])
+
+    config.option.loadscopereorder = False  # as collected: the longest first
+    return Groups(config, log)
+
+
+def durations(reports: Iterable[object]) -> list[tuple[float, str]]:
+    """Return what each group took in seconds with its set-up and end, and its name; longest first.
+
+    Args:
+        reports: of every phase of every test; anything else among them is left out.
+    """
+    seconds = defaultdict[str, float](float)
+    for report in reports:
+        if isinstance(report, pytest.TestReport):
+            seconds[group_of(report.nodeid.split("::", maxsplit=1)[0])] += report.duration
+    return sorted(((spent, group) for group, spent in seconds.items()), reverse=True)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print what the groups took, which is what `GROUPS` is ordered by."""
+    if config.getoption("dist", "no") != "loadgroup":
+        return
+    terminalreporter.section("groups")
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    for spent, group in durations(reports):
+        terminalreporter.write_line(f"{spent:6.0f} s  {group}")

@@ -1,0 +1,97 @@
+"""What whole stacks cost, with sums calculated by hand in cases/."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.cost.network import network_parts
+from infra.cost.nodes import Nodes
+from infra.cost.parts import GROUPS, always
+from infra.cost.stack_cost import StackCost, stack_cost
+from infra.cost.usage import DEFAULT_USAGE, Usage
+from infra.plan import resolve
+from infra.reading.load import parse, read
+from infra.stack import Exposure
+from planner.choice.cost import FIELDS, HOURS_PER_MONTH
+from tests.contract.infra.broken_stacks import edited
+
+CASES = {
+    file.stem: yaml.safe_load(file.read_text())
+    for file in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+}
+CENT = 0.006
+"""Dollars that a figure of a case may be off by: it is rounded to the cent."""
+
+
+def cost_of(case: dict[str, Any]) -> StackCost:
+    platform = parse(json.dumps(edited(case["base"], case.get("edits", []))))
+    return stack_cost(resolve(platform), usage=Usage(**case.get("usage", {})))
+
+
+def monthly(found: Any) -> list[float]:
+    return [getattr(found, field).value * HOURS_PER_MONTH for field in FIELDS]
+
+
+def figures(said: Any) -> Any:
+    return pytest.approx(said if isinstance(said, list) else [said] * 3, abs=CENT)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_stack_costs_what_its_case_calculates(case: dict[str, Any]) -> None:
+    found = cost_of(case)
+    parts = {f"{part.group}/{part.what}": monthly(part) for part in found.parts}
+    for name, said in case.get("parts", {}).items():
+        assert parts[name] == figures(said), name
+    for name, said in case.get("groups", {}).items():
+        assert monthly(found.by_group[name]) == figures(said), name
+    if "total" in case:
+        assert set(case["parts"]) == set(parts) - {"network/Cloud Armor policy"}
+        whole = [found.total(field).value * HOURS_PER_MONTH for field in FIELDS]
+        assert whole == pytest.approx(case["total"], abs=5 * CENT)
+    if "missing" in case:
+        assert [str(one) for one in found.missing] == case["missing"]
+    if "committed" in case:
+        listed = found.commitments
+        paid = {"on_demand": listed.on_demand, 1: listed.committed(1), 3: listed.committed(3)}
+        assert {key: amount.value * HOURS_PER_MONTH for key, amount in paid.items()} == (
+            pytest.approx(case["committed"], abs=CENT)
+        )
+        assert [str(one) for one in listed.missing] == case["not_committed"]
+
+
+def test_groups_add_up_to_the_total_and_a_price_without_a_part_is_in_no_sum() -> None:
+    found = stack_cost(resolve(read("prod")))
+    assert [group.name for group in found.groups] == list(GROUPS)
+    for field in FIELDS:
+        of_groups = sum(group.total(field).value for group in found.groups)
+        assert of_groups == pytest.approx(found.total(field).value)
+    unknown = [part for part in found.parts if part.source is None]
+    assert unknown
+    assert all(getattr(part, field).value == 0 for part in unknown for field in FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("machines", "usd_per_hour"), [(0, 0.0), (32, 32 * 0.0014), (33, 0.044), (500, 0.044)]
+)
+def test_a_nat_gateway_costs_by_the_machine_up_to_32(machines: int, usd_per_hour: float) -> None:
+    nodes = [Nodes("e2-standard-4", "pd-balanced", 100, always(machines))]
+    parts = network_parts("us-central1", Exposure.INTERNAL, nodes, DEFAULT_USAGE)
+    (gateway,) = (part for part in parts if part.what == "NAT gateway")
+    assert gateway.maximum.value == pytest.approx(usd_per_hour)
+
+
+def test_a_share_of_the_traffic_moves_replicas_and_system_nodes_alike() -> None:
+    plan = resolve(read("local"))
+    least, most = stack_cost(plan, 0.01), stack_cost(plan, 1.0)
+    assert least.total("expected") == least.total("minimum")
+    assert most.total("expected") == most.total("maximum")
+
+
+@pytest.mark.parametrize("field", list(asdict(DEFAULT_USAGE)))
+def test_usage_below_nothing_is_refused_by_its_name(field: str) -> None:
+    with pytest.raises(ValueError, match=f"^{field}: must be 0 or more, got -1$"):
+        Usage(**{field: -1})

@@ -1,0 +1,141 @@
+"""The gate opens a workload once, when all that it reads is there."""
+
+import json
+from typing import Any
+
+import pytest
+
+from workloads.engine import gate
+from workloads.engine.bucket import BucketError
+from workloads.engine.spec import NEEDS, REPLICAS, STATE
+from workloads.engine.weights import MissingError
+
+
+class FakeKube:
+    """The requests of the gate, answered from a dictionary of objects."""
+
+    namespace = "models"
+
+    def __init__(self, *deployments: dict[str, Any]) -> None:
+        self.deployments = list(deployments)
+        self.state: dict[str, str] | None = None
+        self.scaled: list[tuple[str, int]] = []
+
+    def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        if path.endswith("leaderworkersets"):
+            raise gate.KubeError(404, "Not Found")
+        if path.endswith("/scale"):
+            name, replicas = path.split("/")[-2], body["spec"]["replicas"]
+            self.scaled.append((name, replicas))
+            for each in self.deployments:
+                if each["metadata"]["name"] == name:
+                    each["spec"]["replicas"] = replicas
+            return {}
+        if path.endswith("/deployments"):
+            return {"metadata": {"resourceVersion": "7"}, "items": self.deployments}
+        if method == "POST":
+            self.state = {}
+        if self.state is None:
+            raise gate.KubeError(404, "Not Found")
+        if method == "PATCH":
+            self.state |= body["data"]
+        assert method == "POST" or path.endswith(f"/configmaps/{STATE}")
+        return {"data": self.state}
+
+
+def deployment(name: str = "llama-tpu", replicas: int = 0, uid: str = "1") -> dict[str, Any]:
+    notes = {NEEDS: json.dumps([f"gs://m/{name}"]), REPLICAS: "3"}
+    return {
+        "metadata": {"annotations": notes, "name": name, "uid": uid},
+        "spec": {"replicas": replicas},
+    }
+
+
+@pytest.fixture
+def missing(monkeypatch) -> set[str]:
+    """Weights that are not there."""
+    found: set[str] = set()
+
+    def missing_of(needs: tuple[str, ...]) -> str:
+        return next((need for need in needs if need in found), "")
+
+    monkeypatch.setattr(gate, "missing_of", missing_of)
+    return found
+
+
+def states(kube: FakeKube) -> dict[str, Any]:
+    return {name: json.loads(text) for name, text in (kube.state or {}).items()}
+
+
+def test_a_workload_gets_its_replicas_when_its_weights_are_there_and_not_before(missing):
+    kube = FakeKube(deployment())
+    missing.add("gs://m/llama-tpu")
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    assert look() is True
+    assert kube.scaled == []
+    waits = {"open": False, "uid": "1", "waits_for": "gs://m/llama-tpu"}
+    assert states(kube) == {"llama-tpu": waits}
+    missing.clear()
+    assert look() is False
+    assert kube.scaled == [("llama-tpu", 3)]
+    assert states(kube)["llama-tpu"]["open"] is True
+
+
+def test_each_workload_is_opened_by_itself(missing):
+    kube = FakeKube(deployment("a"), deployment("b"))
+    missing.add("gs://m/a")
+    assert gate.Gate(kube).look() is True  # type: ignore[arg-type]
+    assert kube.scaled == [("b", 3)]
+
+
+def test_a_workload_that_somebody_scales_to_nothing_stays_so(missing):
+    kube = FakeKube(deployment())
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look()
+    kube.deployments[0]["spec"]["replicas"] = 0
+    look()
+    assert kube.scaled == [("llama-tpu", 3)]
+
+
+def test_a_workload_that_is_made_again_is_opened_again(missing):
+    kube = FakeKube(deployment())
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    look()
+    kube.deployments[0] = deployment(uid="2")
+    look()
+    assert kube.scaled == [("llama-tpu", 3)] * 2
+
+
+def test_replicas_that_run_already_are_left_to_the_autoscaler(missing):
+    kube = FakeKube(deployment(replicas=5))
+    missing.add("gs://m/llama-tpu")
+    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert kube.scaled == []
+
+
+def test_a_deployment_of_something_else_is_not_looked_at(missing):
+    other = deployment()
+    other["metadata"]["annotations"] = None
+    kube = FakeKube(other)
+    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert states(kube) == {}
+
+
+@pytest.mark.parametrize("error", [MissingError("gs://m/x"), BucketError("gs://m answers 403")])
+def test_what_cannot_be_read_is_missing_and_named(monkeypatch, error):
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(gate, "whole", refuse)
+    assert gate.missing_of(("gs://m/x",)) == str(error)
+
+
+def test_a_version_is_looked_for_in_its_own_folder(monkeypatch):
+    seen: list[tuple[str, bool, str | None]] = []
+
+    def whole(at: Any, has_versions: bool, version: str | None) -> None:
+        seen.append((at.uri, has_versions, version))
+
+    monkeypatch.setattr(gate, "whole", whole)
+    assert gate.missing_of(("gs://m/x@v2", "gs://m/y")) == ""
+    assert seen == [("gs://m/x/v2", False, "v2"), ("gs://m/y", True, None)]

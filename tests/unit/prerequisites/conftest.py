@@ -1,0 +1,40 @@
+"""The stack `prod`, and a project that has everything it needs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
+
+from infra.plan import Plan, resolve
+from infra.reading.load import read
+from scripts.prerequisites.finding import Project
+from scripts.shared.google_cloud import Cloud, ReadOnly
+from scripts.shared.quota_limits import CloudLimits
+from tests.unit.prerequisites.ready_project import AnswersForAll, ReadyProject
+
+
+@pytest.fixture(scope="session")
+def prod() -> Plan:
+    """Give prod, resolved: nothing can change it."""
+    return resolve(read("prod"))
+
+
+@pytest.fixture
+def google(prod: Plan) -> Iterator[ReadyProject]:
+    """Give a project with everything that prod needs."""
+    fake = ReadyProject(prod)
+    yield fake
+    fake.close()
+
+
+@pytest.fixture
+def project(google: ReadyProject) -> Iterator[Project]:
+    """Give prod and its project, as the command reads it."""
+    session: Any = AuthorizedSession(AnonymousCredentials())
+    cloud = Cloud(google.id, ReadOnly(session), f"{google.address}/")
+    registry: Any = AnswersForAll()
+    limits = lambda: CloudLimits(cloud, list(google.plan.regions))  # noqa: E731 - one line
+    yield Project(google.plan, "prod", cloud, registry, lambda _: frozenset(), limits)
+    session.close()

@@ -1,0 +1,151 @@
+"""Certificates by region, and whether the host name leads to the gateway."""
+
+from dataclasses import replace
+
+import pytest
+
+from infra.stack import Dns
+from scripts.prerequisites.endpoint import certificates, records
+from scripts.prerequisites.finding import State
+from tests.unit.bootstrap.fake_google import refused
+from tests.unit.prerequisites.ready_project import COMPUTE
+
+HERE = "models-example-com in us-central1"
+
+
+def certificate_url(google) -> str:
+    where = "locations/us-central1/certificates/models-example-com"
+    return f"certificatemanager.googleapis.com/v1/projects/{google.id}/{where}"
+
+
+def first(project):
+    return next(iter(certificates(project)))
+
+
+def with_gateway(project, **changes):
+    gateway = project.plan.platform.gateway.model_copy(update=changes)
+    platform = project.plan.platform.model_copy(update={"gateway": gateway})
+    return replace(project, plan=replace(project.plan, platform=platform))
+
+
+def reserve(google, *regions: str) -> None:
+    for number, region in enumerate(regions, 1):
+        where = f"projects/{google.id}/regions/{region}/addresses/acme-prod-gateway"
+        google.resources[f"{COMPUTE}/{where}"] = {"address": f"203.0.113.{number}"}
+
+
+def test_a_certificate_must_be_active_in_every_region(project):
+    found = list(certificates(project))
+    assert [each.name.partition(" in ")[2] for each in found] == [
+        "us-central1",
+        "europe-west4",
+        "asia-northeast1",
+    ]
+    assert {each.says for each in found} == {"ACTIVE for models.example.com"}
+
+
+def test_a_certificate_that_is_not_there_has_the_command_that_makes_it(google, project):
+    del google.resources[certificate_url(google)]
+    found = first(project)
+    assert (found.name, found.state) == (HERE, State.MISSING)
+    assert found.command.startswith(
+        "gcloud certificate-manager certificates create models-example-com"
+        " --project=acme-inference-prod --location=us-central1 --domains=models.example.com"
+    )
+
+
+def test_a_certificate_that_the_stack_issues_comes_with_up(google, project):
+    del google.resources[certificate_url(google)]
+    assert first(with_gateway(project, issue_certificate=True)).state is State.LATER
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {
+                "managed": {
+                    "state": "PROVISIONING",
+                    "authorizationAttemptInfo": [{"failureReason": "CONFIG"}],
+                }
+            },
+            "is PROVISIONING; must be ACTIVE (CONFIG)",
+        ),
+        (
+            {
+                "managed": {
+                    "state": "FAILED",
+                    "provisioningIssue": {"reason": "RATE_LIMITED", "details": "wait"},
+                }
+            },
+            "is FAILED; must be ACTIVE (RATE_LIMITED, wait)",
+        ),
+        ({"sanDnsnames": ["other.example.com"]}, "is for other.example.com; must be for models"),
+        ({"sanDnsnames": ["*.com"]}, "is for *.com; must be for models.example.com"),
+        ({"expireTime": "2020-01-01T00:00:00Z"}, "expired at 2020-01-01T00:00:00Z"),
+    ],
+)
+def test_a_certificate_that_would_not_serve_is_missing(google, project, change, says):
+    google.resources[certificate_url(google)] |= change
+    found = first(project)
+    assert found.state is State.MISSING
+    assert found.says.startswith(says)
+
+
+def test_an_uploaded_certificate_of_all_hosts_of_the_domain_serves(google, project):
+    google.resources[certificate_url(google)] = {
+        "selfManaged": {},
+        "sanDnsnames": ["*.example.com"],
+        "expireTime": "2099-01-01T00:00:00Z",
+    }
+    assert first(project).says == "uploaded, for models.example.com"
+
+
+def test_a_certificate_that_nobody_shows_cannot_be_seen(google, project):
+    google.refusals[certificate_url(google)] = refused(403, "denied")
+    assert first(project).state is State.UNSEEN
+
+
+def test_a_stack_without_a_certificate_needs_none(project):
+    bare = with_gateway(project, hostname=None, certificate=None)
+    assert [*certificates(bare), *records(bare)] == []
+
+
+def test_a_record_waits_for_the_address_that_up_reserves(project):
+    (found,) = records(project)
+    assert found.state is State.LATER
+
+
+def test_a_record_must_lead_to_the_address_of_every_region(google, project):
+    reserve(google, *google.plan.regions)
+    every = frozenset({"203.0.113.1", "203.0.113.2", "203.0.113.3"})
+    (found,) = records(replace(project, resolve=lambda _: every))
+    assert found.state is State.MET
+    (found,) = records(replace(project, resolve=lambda _: frozenset({"203.0.113.1"})))
+    assert found.state is State.MISSING
+    assert found.says == "leads to 203.0.113.1; must lead to 203.0.113.2, 203.0.113.3"
+    assert "--rrdatas=203.0.113.1,203.0.113.2,203.0.113.3" in found.command
+
+
+ZONE = {"dnsName": "example.com.", "visibility": "public"}
+
+
+@pytest.mark.parametrize(
+    ("zone", "state", "says"),
+    [
+        (ZONE, State.MET, "is for example.com; `up` makes the records"),
+        (None, State.MISSING, "there is none"),
+        ({**ZONE, "dnsName": "example.org."}, State.MISSING, "is for example.org; must be"),
+        ({**ZONE, "dnsName": "ample.com."}, State.MISSING, "is for ample.com; must be"),
+        ({**ZONE, "visibility": "private"}, State.MISSING, "is private; must be public"),
+    ],
+)
+def test_the_zone_of_the_records_must_be_there_and_hold_them(google, project, zone, state, says):
+    url = "dns.googleapis.com/dns/v1/projects/acme-dns/managedZones/example"
+    if zone is not None:
+        google.resources[url] = zone
+    dns = Dns(zone="example", project="acme-dns")
+    (found,) = records(with_gateway(project, dns=dns))
+    assert (found.subject, found.name) == ("DNS zone", "example of acme-dns")
+    assert found.state is state
+    assert found.says.startswith(says)

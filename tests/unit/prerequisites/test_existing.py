@@ -1,0 +1,292 @@
+"""What a stack names must exist and fit: networks, clusters, buckets, repositories and keys."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
+
+from infra.plan import resolve
+from infra.reading.load import parse, platform_of
+from scripts.prerequisites.existing import existing
+from scripts.prerequisites.existing_clusters import existing_clusters
+from scripts.prerequisites.finding import Finding, Project, State
+from scripts.prerequisites.shared_vpc import shared_vpc
+from scripts.shared.google_cloud import Cloud, ReadOnly
+from scripts.shared.quota_limits import CloudLimits
+from tests.unit.bootstrap.fake_google import FakeGoogle, refused
+from tests.unit.prerequisites.ready_project import COMPUTE, STORAGE, AnswersForAll
+
+STACK = Path(__file__).parents[3] / "docs/examples/existing-network/Pulumi.existing.yaml"
+REGION = "us-central1"
+HOST = f"{COMPUTE}/projects/acme-network-host"
+NETWORK = f"{HOST}/global/networks/shared"
+SUBNETS = f"{HOST}/regions/{REGION}/subnetworks"
+SUBNET = f"{SUBNETS}/inference"
+GRANTS = f"{SUBNET}/getIamPolicy"
+ROLES = "cloudresourcemanager.googleapis.com/v1/projects/acme-network-host:getIamPolicy"
+XPN = f"{COMPUTE}/projects/acme-inference-tenant/getXpnHost"
+RULES = f"{HOST}/global/firewalls"
+BUCKET = f"{STORAGE}/b/acme-weights-us-central1"
+PATH = "projects/acme-inference-tenant/locations/us-central1/clusters/shared"
+CLUSTER = f"container.googleapis.com/v1/{PATH}"
+KEY = "projects/keys/locations/us-central1/keyRings/r/cryptoKeys/k"
+REPOSITORY = "projects/acme-images/locations/us/repositories/engines"
+SPACE = "gke-1.us-central1.gke.goog/api/v1/namespaces/inference"
+GKE = "serviceAccount:service-161803398874@container-engine-robot.iam.gserviceaccount.com"
+APIS = "serviceAccount:161803398874@cloudservices.gserviceaccount.com"
+LINK = "https://www.googleapis.com/compute/v1/projects/acme-network-host/global/networks/shared"
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    NETWORK: {"name": "shared"},
+    SUBNET: {
+        "network": LINK,
+        "privateIpGoogleAccess": True,
+        "secondaryIpRanges": [{"rangeName": "inference-pods"}, {"rangeName": "inference-services"}],
+    },
+    SUBNETS: {
+        "items": [
+            {
+                "purpose": "REGIONAL_MANAGED_PROXY",
+                "role": "ACTIVE",
+                "network": LINK,
+                "ipCidrRange": "10.2.0.0/23",
+            }
+        ]
+    },
+    RULES: {
+        "items": [
+            {
+                "network": LINK,
+                "direction": "INGRESS",
+                "allowed": [{"IPProtocol": "tcp"}],
+                "sourceRanges": ["35.191.0.0/16", "130.211.0.0/22", "10.2.0.0/16"],
+            }
+        ]
+    },
+    XPN: {"name": "acme-network-host"},
+    GRANTS: {"bindings": [{"role": "roles/compute.networkUser", "members": [GKE, APIS]}]},
+    ROLES: {"bindings": [{"role": "roles/container.hostServiceAgentUser", "members": [GKE]}]},
+    BUCKET: {
+        "location": "US-CENTRAL1",
+        "locationType": "region",
+        "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
+    },
+    CLUSTER: {
+        "status": "RUNNING",
+        "currentMasterVersion": "1.37.1-gke.100",
+        "locations": [f"{REGION}-a", f"{REGION}-b", f"{REGION}-c"],
+        "workloadIdentityConfig": {"workloadPool": "acme-inference-tenant.svc.id.goog"},
+        "addonsConfig": {"gcsFuseCsiDriverConfig": {"enabled": True}},
+        "networkConfig": {
+            "datapathProvider": "ADVANCED_DATAPATH",
+            "gatewayApiConfig": {"channel": "CHANNEL_STANDARD"},
+            "network": "projects/acme-network-host/global/networks/shared",
+            "subnetwork": "projects/acme-network-host/regions/us-central1/subnetworks/inference",
+        },
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"endpoint": "gke-1.us-central1.gke.goog"}
+        },
+        "monitoringConfig": {"managedPrometheusConfig": {"enabled": True}},
+    },
+    SPACE: {"kind": "Namespace"},
+    f"artifactregistry.googleapis.com/v1/{REPOSITORY}": {"format": "DOCKER"},
+    f"cloudkms.googleapis.com/v1/{KEY}": {
+        "purpose": "ENCRYPT_DECRYPT",
+        "primary": {"state": "ENABLED"},
+    },
+}
+"""What Google says of a host project, a bucket and a cluster that fit."""
+
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def google() -> Iterator[FakeGoogle]:
+    """Give a Google where everything that the example names is there and fits."""
+    fake = FakeGoogle()
+    fake.services |= {each.partition("/")[0] for each in ANSWERS}
+    fake.resources.update(copy.deepcopy(ANSWERS))
+    yield fake
+    fake.close()
+
+
+def existing_cluster(platform: dict[str, Any]) -> None:
+    """Name the cluster and its namespace, too, with a repository."""
+    platform["existing"]["namespace"] = "inference"
+    region = platform["regions"][REGION]
+    del region["system_pool"], region["existing"]["subnet"]["pods"]
+    del region["existing"]["subnet"]["services"]
+    region["existing"] |= {"cluster": PATH, "repository": REPOSITORY}
+    region |= {"version": "1.37", "data_key": KEY}
+    platform["images"] = {}
+
+
+def project_of(google: FakeGoogle, change: Change = lambda _: None) -> Project:
+    document = platform_of(STACK)
+    change(document)
+    session: Any = AuthorizedSession(AnonymousCredentials())
+    plan = resolve(parse(json.dumps(document)))
+    cloud = Cloud(plan.platform.project, ReadOnly(session), f"{google.address}/")
+    registry: Any = AnswersForAll()
+    limits = lambda: CloudLimits(cloud, list(plan.regions))  # noqa: E731 - one line
+    return Project(plan, "existing", cloud, registry, lambda _: frozenset(), limits)
+
+
+def problems(project: Project) -> list[Finding]:
+    found = (*existing(project), *shared_vpc(project), *existing_clusters(project))
+    return [each for each in found if each.is_problem]
+
+
+@pytest.mark.parametrize("change", [lambda _: None, existing_cluster])
+def test_what_exists_and_fits_is_met(google: FakeGoogle, change: Change) -> None:
+    assert problems(project_of(google, change)) == []
+
+
+def test_what_does_not_exist_is_missing(google: FakeGoogle) -> None:
+    for each in (NETWORK, SUBNET, BUCKET, CLUSTER):
+        del google.resources[each]
+    found = problems(project_of(google, existing_cluster))
+    missing = [each.subject for each in found if each.says == "there is none"]
+    assert missing == ["network", "subnet", "bucket", "cluster"]
+
+
+def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> None:
+    def own(platform: dict[str, Any]) -> None:
+        network = platform["existing"]["network"]
+        platform["existing"]["network"] = network.replace("acme-network-host", platform["project"])
+        subnet = platform["regions"][REGION]["existing"]["subnet"]
+        subnet["name"] = subnet["name"].replace("acme-network-host", platform["project"])
+
+    assert list(shared_vpc(project_of(google, own))) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "change", "subject", "says"),
+    [
+        (
+            SUBNET,
+            {"secondaryIpRanges": [{"rangeName": "inference-pods"}]},
+            "subnet",
+            "has the secondary ranges inference-pods; must have inference-services",
+        ),
+        (SUBNET, {"network": f"{LINK}-2"}, "subnet", "is of shared-2; must be of shared"),
+        (
+            SUBNET,
+            {"privateIpGoogleAccess": False},
+            "subnet",
+            "has no Private Google Access; must have it, as nodes have no external address",
+        ),
+        (SUBNETS, {"items": []}, "proxy-only subnet", "the network has none there"),
+        (
+            RULES,
+            {"items": []},
+            "firewall rule",
+            "no rule of the network lets 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 in by TCP;"
+            " whether a firewall policy does is not looked at",
+        ),
+        (XPN, {"name": "other"}, "Shared VPC", "is a service project of other; must be of "),
+        (BUCKET, {"location": "EUROPE-WEST4"}, "bucket", "is in europe-west4; must be in us-c"),
+        (
+            BUCKET,
+            {"iamConfiguration": {}},
+            "bucket",
+            "has no uniform bucket-level access; must have it, for Workload Identity",
+        ),
+        (CLUSTER, {"status": "ERROR"}, "cluster", "is ERROR; must be RUNNING"),
+        (
+            CLUSTER,
+            {"currentMasterVersion": "1.35.2-gke.1"},
+            "cluster",
+            "has GKE 1.35.2-gke.1; must",
+        ),
+        (
+            CLUSTER,
+            {"locations": [f"{REGION}-a"]},
+            "cluster",
+            "has no nodes in us-central1-b, us-ce",
+        ),
+        (CLUSTER, {"workloadIdentityConfig": {}}, "cluster", "has no Workload Identity; must have"),
+        (CLUSTER, {"addonsConfig": {}}, "cluster", "has no GCS FUSE driver; must have the add-on"),
+        (CLUSTER, {"controlPlaneEndpointsConfig": {}}, "cluster", "has no DNS endpoint; must have"),
+        (CLUSTER, {"autopilot": {"enabled": True}}, "cluster", "is autopilot; mode is standard"),
+        (
+            CLUSTER,
+            {"networkConfig": {**ANSWERS[CLUSTER]["networkConfig"], "gatewayApiConfig": {}}},
+            "cluster",
+            "has no Gateway API; must have its CHANNEL_STANDARD",
+        ),
+        (
+            CLUSTER,
+            {"networkConfig": {**ANSWERS[CLUSTER]["networkConfig"], "subnetwork": "a/other"}},
+            "cluster",
+            "is in the subnetwork other; must be in inference",
+        ),
+        (
+            f"cloudkms.googleapis.com/v1/{KEY}",
+            {"primary": {"state": "DESTROYED"}},
+            "key",
+            "has a primary version that is DESTROYED; must be ENABLED",
+        ),
+        (
+            f"artifactregistry.googleapis.com/v1/{REPOSITORY}",
+            {"format": "PYTHON"},
+            "repository",
+            "is of the format PYTHON; must be of DOCKER",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    google: FakeGoogle, url: str, change: dict[str, Any], subject: str, says: str
+) -> None:
+    google.resources[url] |= change
+    projects = (project_of(google), project_of(google, existing_cluster))
+    found = {each.subject: each for project in projects for each in problems(project)}
+    assert found[subject].says.startswith(says)
+
+
+def test_a_role_that_is_missing_has_the_command_that_grants_it(google: FakeGoogle) -> None:
+    google.resources[GRANTS] = {"bindings": []}
+    google.resources[ROLES] = {"bindings": []}
+    found = problems(project_of(google))
+    assert [(each.subject, each.state) for each in found] == [("role", State.MISSING)] * 3
+    assert found[0].command == (
+        "gcloud compute networks subnets add-iam-policy-binding inference"
+        " --project=acme-network-host --region=us-central1"
+        f" --member={GKE} --role=roles/compute.networkUser"
+    )
+    assert found[2].command == (
+        f"gcloud projects add-iam-policy-binding acme-network-host --member={GKE}"
+        " --role=roles/container.hostServiceAgentUser"
+    )
+
+
+def test_a_role_of_the_whole_host_project_is_enough(google: FakeGoogle) -> None:
+    google.resources[GRANTS] = {}
+    user = {"role": "roles/compute.networkUser", "members": [GKE, APIS]}
+    google.resources[ROLES]["bindings"].append(user)
+    assert problems(project_of(google)) == []
+
+
+def test_grants_that_cannot_be_read_are_not_counted_as_met(google: FakeGoogle) -> None:
+    for each in (GRANTS, ROLES):
+        google.refusals[each] = refused(403, "Permission denied")
+    states = [each.state for each in shared_vpc(project_of(google))]
+    assert states == [State.MET, State.UNSEEN, State.UNSEEN, State.UNSEEN]
+
+
+def test_a_namespace_that_is_missing_is_said(google: FakeGoogle) -> None:
+    del google.resources[SPACE]
+    (found,) = problems(project_of(google, existing_cluster))
+    assert (found.subject, found.command) == ("namespace", "kubectl create namespace inference")
+
+
+def test_nothing_is_met_where_everything_is_refused(google: FakeGoogle) -> None:
+    google.services.clear()
+    project = project_of(google, existing_cluster)
+    found = [*existing(project), *shared_vpc(project), *existing_clusters(project)]
+    assert {each.state for each in found} == {State.UNSEEN}

@@ -1,0 +1,232 @@
+"""What GKE's controllers make in the cloud for a Gateway, and how it goes.
+
+A Gateway has a load balancer and a firewall rule; each backend has a network endpoint group in
+every zone of the cluster. Finalizers keep the Gateway, and the ServiceNetworkEndpointGroup of a
+backend, until their part is gone. A cluster that is deleted earlier leaves them: nobody else
+removes them, and the network cannot be deleted (rules cluster.leftovers, gateway.finalizer and
+neg.finalizer).
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Final
+
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.gateway.translation.model import GatewayModel
+from twin.cluster.gateway.translation.objects import JsonObject, Key, key_of
+from twin.host.paths import TwinPaths
+from twin.wire.kube import Kube, KubeError
+from twin.world.rules import Rules
+from twin.world.store import Record, Store, Use, new_record
+
+FINALIZER: Final = "gateway.finalizer.networking.gke.io"
+NEG_FINALIZER: Final = "networking.gke.io/neg-finalizer"
+_NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
+_MANAGER: Final = "gke-gateway"
+_ADDRESS: Final = "gcp:compute/address:Address"
+_NETWORK: Final = "gcp:compute/network:Network"
+_NEG: Final = "gcp:compute/networkEndpointGroup:NetworkEndpointGroup"
+
+_BALANCER: Final = {
+    "gcp:compute/forwardingRule:ForwardingRule": "forwardingRules",
+    "gcp:compute/regionTargetHttpProxy:RegionTargetHttpProxy": "targetHttpProxies",
+    "gcp:compute/regionUrlMap:RegionUrlMap": "urlMaps",
+    "gcp:compute/regionBackendService:RegionBackendService": "backendServices",
+    "gcp:compute/regionHealthCheck:RegionHealthCheck": "healthChecks",
+}
+"""Parts of a regional load balancer: collection of Compute Engine by type."""
+_FIREWALL: Final = "gcp:compute/firewall:Firewall"
+
+
+class CloudObjects:
+    """The load balancers and endpoint groups of one cluster's Gateways."""
+
+    def __init__(self, paths: TwinPaths, spec: ClusterSpec, kube: Kube) -> None:
+        self._paths, self._spec, self._kube = paths, spec, kube
+        self._network: Record | None = None
+        self._wanted: dict[Key, str] = {}
+        """Backend of each wanted endpoint group, by namespace and name."""
+        self._leaving: dict[tuple[str, Key], float] = {}
+        """When what goes was first seen to go, by kind."""
+
+    def reconcile(
+        self, gateways: Mapping[Key, JsonObject], models: Mapping[Key, GatewayModel]
+    ) -> bool:
+        """Make what Gateways need and remove what they no longer need, once its time has come.
+
+        Args:
+            gateways: Every Gateway of the cluster, those that are being deleted included.
+            models: What is served.
+
+        Returns:
+            Whether something still goes, so that this is to be called again soon.
+
+        Raises:
+            KubeError: The API server refused.
+        """
+        store = self._store()
+        if store is None or self._network is None:
+            return False  # a control plane of a test, which no cloud knows
+        served = {key: gateways[key] for key in models if key in gateways}
+        for key, gateway in served.items():
+            self._hold(gateway)
+            self._make_balancer(store, key, models[key])
+        self._wanted = {
+            (backend.name.split("/")[1], self._neg_name(backend.name)): backend.name
+            for key in served
+            for backend in models[key].backends
+        }
+        for key in self._wanted:
+            self._make_group(store, key)
+        leaving = [
+            gateway
+            for gateway in gateways.values()
+            if "deletionTimestamp" in gateway["metadata"]
+            and FINALIZER in gateway["metadata"].get("finalizers", [])
+        ]
+        going = self._remove_balancers(store, leaving, last=not served)
+        return self._remove_groups(store) or going
+
+    def _store(self) -> Store | None:
+        """Return the cloud, and find the cluster's network in it."""
+        if not self._paths.cloud_db.exists():
+            return None
+        store = Store(self._paths.cloud_db)
+        if self._network is None:
+            spec = self._spec
+            name = f"projects/{spec.project}/locations/{spec.location}/clusters/{spec.name}"
+            cluster = store.get("gcp:container/cluster:Cluster", name)
+            network = "" if cluster is None else str(cluster.inputs.get("network", ""))
+            path = f"projects/{spec.project}/global/networks/{network.rpartition('/')[2]}"
+            self._network = store.get(_NETWORK, path)
+        return store
+
+    def _hold(self, gateway: JsonObject) -> None:
+        """Put the finalizer on a Gateway."""
+        held: list[str] = gateway["metadata"].get("finalizers", [])
+        if FINALIZER not in held:
+            self._finalizers(self._kube.path_of(gateway), [*held, FINALIZER])
+
+    def _finalizers(self, path: str, finalizers: list[str]) -> None:
+        body = {"metadata": {"finalizers": finalizers}}
+        try:
+            self._kube.patch(path, body, "merge", fieldManager=_MANAGER)
+        except KubeError as error:
+            if error.status != 404:
+                raise
+
+    def _make_balancer(self, store: Store, key: Key, model: GatewayModel) -> None:
+        network = self._use(_NETWORK, "" if self._network is None else self._network.id)
+        address = [
+            Use(_ADDRESS, record.id, blocks=True)
+            for record in store.find(_ADDRESS)
+            if record.outputs.get("address") == model.address
+        ]
+        for token, collection in _BALANCER.items():
+            is_rule = collection == "forwardingRules"
+            place = f"regions/{self._spec.region}"
+            uses = [network, *address] if is_rule else []
+            self._add(store, token, f"{place}/{collection}/{self._balancer_name(key)}", uses)
+        self._add(store, _FIREWALL, f"global/firewalls/{self._firewall_name()}", [network])
+
+    def _make_group(self, store: Store, key: Key) -> None:
+        namespace, name = key
+        body = {
+            "apiVersion": "networking.gke.io/v1beta1",
+            "kind": "ServiceNetworkEndpointGroup",
+            "metadata": {"name": name, "namespace": namespace, "finalizers": [NEG_FINALIZER]},
+        }
+        network = self._use(_NETWORK, "" if self._network is None else self._network.id)
+        for zone in self._spec.zones:
+            if not self._add(store, _NEG, f"zones/{zone}/networkEndpointGroups/{name}", [network]):
+                continue
+            try:
+                self._kube.post(
+                    self._kube.path_of({**body, "metadata": {"namespace": namespace}}), body
+                )
+            except KubeError as error:
+                if error.status not in (404, 409):  # the namespace goes, or it is there already
+                    raise
+
+    def _remove_balancers(self, store: Store, leaving: list[JsonObject], *, last: bool) -> bool:
+        """Remove load balancers of Gateways that are deleted; the last takes the firewall rule."""
+        due = self._due("Gateway", [key_of(each) for each in leaving], "gateway.finalizer")
+        for gateway in leaving:
+            key = key_of(gateway)
+            if key not in due:
+                continue
+            for token, collection in _BALANCER.items():
+                place = f"regions/{self._spec.region}/{collection}"
+                store.remove(token, f"{self._project}/{place}/{self._balancer_name(key)}")
+            if last and len(leaving) == len(due):
+                store.remove(_FIREWALL, f"{self._project}/global/firewalls/{self._firewall_name()}")
+            others = [each for each in gateway["metadata"]["finalizers"] if each != FINALIZER]
+            self._finalizers(self._kube.path_of(gateway), others)
+        return bool(leaving)
+
+    def _remove_groups(self, store: Store) -> bool:
+        """Remove the endpoint groups that no Gateway needs."""
+        listed = self._kube.list(_NEGS)
+        unused = [key_of(each) for each in listed if key_of(each) not in self._wanted]
+        for namespace, name in self._due("NEG", unused, "neg.finalizer"):
+            for zone in self._spec.zones:
+                path = f"{self._project}/zones/{zone}/networkEndpointGroups/{name}"
+                store.remove(_NEG, path)
+            path = _NEGS.replace("/service", f"/namespaces/{namespace}/service") + f"/{name}"
+            self._finalizers(path, [])
+            try:
+                self._kube.delete(path)
+            except KubeError as error:
+                if error.status != 404:
+                    raise
+        return bool(unused)
+
+    def _due(self, kind: str, keys: Iterable[Key], rule: str) -> list[Key]:
+        """Return what has been going for as long as a rule says; forget what came back."""
+        now, seconds = time.monotonic(), Rules.of(self._paths).scaled(rule)
+        known = {(kind, key): self._leaving.get((kind, key), now) for key in keys}
+        self._leaving = {
+            **{each: since for each, since in self._leaving.items() if each[0] != kind},
+            **known,
+        }
+        return [key for (_, key), since in known.items() if now - since >= seconds]
+
+    def _add(self, store: Store, token: str, path: str, uses: list[Use]) -> bool:
+        """Add a resource that belongs to no stack; return whether it is new."""
+        identifier = f"{self._project}/{path}"
+        name = path.rpartition("/")[2]
+        record = new_record(token, identifier, name, self._spec.project, "", {}, {"name": name})
+        if store.get(token, identifier) is not None or store.add(record, uses) is not None:
+            return False
+        store.set(token, identifier, status="ready", acknowledged=True)
+        return True
+
+    @staticmethod
+    def _use(token: str, identifier: str) -> Use:
+        return Use(token, identifier, blocks=True)
+
+    @property
+    def _project(self) -> str:
+        return f"projects/{self._spec.project}"
+
+    def _balancer_name(self, key: Key) -> str:
+        namespace, name = key
+        return f"gkegw1-{self._digest(f'{namespace}/{name}')[:4]}-{namespace}-{name}"[:63]
+
+    def _neg_name(self, backend: str) -> str:
+        parts = backend.split("/")[1:]
+        short = "-".join(parts).replace(".", "-")[:36]
+        return f"k8s1-{self._spec.uid[:8]}-{short}-{self._digest(backend)[:8]}"
+
+    def _firewall_name(self) -> str:
+        """Return the name of the rule that all Gateways of the cluster share.
+
+        GKE's is shared by all clusters of a region as well (`gkegw1-l7-NETWORK-REGION`); here each
+        has its own, so that the last Gateway of a cluster takes it along.
+        """
+        network = "" if self._network is None else self._network.name
+        return f"gkegw1-l7-{network}-{self._spec.region}-{self._spec.uid[:8]}"[:63]
+
+    def _digest(self, text: str) -> str:
+        return sha256(f"{self._spec.uid} {text}".encode()).hexdigest()

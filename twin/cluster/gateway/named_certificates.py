@@ -1,0 +1,75 @@
+"""Certificates of the cloud, by name: whether a regional gateway would find one that serves."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from twin.host.paths import TwinPaths
+from twin.wire.property_values import Json, as_list, as_object, last_segment
+from twin.world.capacity import World
+from twin.world.store import Record, list_resources
+
+_MANAGED = "gcp:certificatemanager/certificate:Certificate"
+_AUTHORIZATION = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
+_RECORD = "gcp:dns/recordSet:RecordSet"
+_UPLOADED = "gcp:compute/regionSslCertificate:RegionSslCertificate"
+
+
+def is_active(paths: TwinPaths, region: str, name: str) -> bool:
+    """Return whether a certificate of a region is there and ACTIVE (rule gateway.certificates).
+
+    Args:
+        paths: Files of the twin.
+        region: Region of the gateway: those of other regions, and global ones, are not found.
+        name: What the gateway names.
+    """
+    given = World.load(paths.capacity_file).certificates
+    if any(each.name == name and fnmatchcase(region, each.region) for each in given):
+        return True
+    records = [each for each in list_resources(paths) if each.status != "creating"]
+    for each in records:
+        if each.name != last_segment(name) or each.type not in (_MANAGED, _UPLOADED):
+            continue
+        if _place(each) == region and not list(_unproven(each.outputs, records)):
+            return True
+    return False
+
+
+def _place(record: Record) -> str:
+    return str(record.outputs.get("location") or record.outputs.get("region") or "global")
+
+
+def _unproven(certificate: Json, records: list[Record]) -> Iterator[str]:
+    """Yield the authorizations of a managed certificate whose record is in no zone.
+
+    A managed certificate without an authorization waits for a load balancer, which regional ones
+    do not have: it is unproven, too.
+    """
+    managed = as_object(certificate.get("managed"))
+    if managed is None:
+        return
+    asked = [str(each) for each in as_list(managed.get("dnsAuthorizations")) or []]
+    if not asked:
+        yield "no authorization"
+    for authorization in asked:
+        if not any(_is_proven(each, records) for each in records if _is(each, authorization)):
+            yield authorization
+
+
+def _is(record: Record, authorization: str) -> bool:
+    return record.type == _AUTHORIZATION and authorization.endswith(record.id)
+
+
+def _is_proven(authorization: Record, records: list[Record]) -> bool:
+    wanted = [
+        as_object(each) or {}
+        for each in as_list(authorization.outputs.get("dnsResourceRecords")) or []
+    ]
+    made = [each.outputs for each in records if each.type == _RECORD]
+    return bool(wanted) and all(
+        any(
+            (has.get("name"), has.get("type"), has.get("rrdatas"))
+            == (one.get("name"), one.get("type"), [one.get("data")])
+            for has in made
+        )
+        for one in wanted
+    )

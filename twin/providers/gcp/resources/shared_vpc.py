@@ -1,0 +1,94 @@
+"""Networks that a cluster takes: of its own project, or of the host project of a Shared VPC."""
+
+import re
+from typing import Final
+
+from twin.providers.gcp.resources.references import NETWORK, Link
+from twin.wire.property_values import CloudError, Json, last_segment
+from twin.world.store import Record, Store
+
+_ATTACHED: Final = "gcp:compute/sharedVPCServiceProject:SharedVPCServiceProject"
+_ON_SUBNET: Final = "gcp:compute/subnetworkIAMMember:SubnetworkIAMMember"
+_ON_PROJECT: Final = "gcp:projects/iAMMember:IAMMember"
+_GKE: Final = re.compile(
+    r"serviceAccount:service-\d+@container-engine-robot\.iam\.gserviceaccount\.com"
+)
+_APIS: Final = re.compile(r"serviceAccount:\d+@cloudservices\.gserviceaccount\.com")
+_NETWORK_USER: Final = "roles/compute.networkUser"
+_HOST_AGENT: Final = "roles/container.hostServiceAgentUser"
+
+
+def missing_network(link: Link, project: str) -> CloudError:
+    """Return what Google says to a cluster of a network that is not there."""
+    parts = link.value.split("/")
+    owner = parts[parts.index("projects") + 1] if "projects" in parts else project
+    name = last_segment(link.value)
+    return CloudError(400, f'Project "{owner}" has no network named "{name}".', "badRequest")
+
+
+def not_of_network(subnetwork: str, network: str) -> CloudError:
+    """Return what Google says to a subnetwork that is not there, or in another network."""
+    name = last_segment(network)
+    return CloudError(
+        400, f'Subnetwork "{subnetwork}" is not valid for Network "{name}".', "badRequest"
+    )
+
+
+def check_network(inputs: Json, project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a subnetwork of another network, and a host project that lets nobody in.
+
+    Raises:
+        CloudError: As Google says it (rule cloud.shared-vpc).
+    """
+    del inputs
+    targets = {link.path: link.target for link in found if link.target is not None}
+    network, subnetwork = targets.get("network"), targets.get("subnetwork")
+    if network is not None and subnetwork is not None:
+        uses = [use.id for use in store.users(NETWORK, network.id)]
+        if subnetwork.id not in uses:
+            raise not_of_network(subnetwork.id, network.id)
+    if network is not None and network.project != project:
+        _check_access(network, subnetwork, project, store)
+
+
+def _check_access(network: Record, subnetwork: Record | None, project: str, store: Store) -> None:
+    """Refuse a service project that is not attached, or whose agents lack a role.
+
+    Raises:
+        CloudError: The permission that is missing.
+    """
+    host = network.project
+    attached = any(
+        each.outputs.get("hostProject") == host and each.outputs.get("serviceProject") == project
+        for each in store.find(_ATTACHED)
+    )
+    subnet = "" if subnetwork is None else subnetwork.name
+    is_let_in = (
+        attached
+        and _has(store, host, _HOST_AGENT, _GKE, None)
+        and _has(store, host, _NETWORK_USER, _GKE, subnet)
+        and _has(store, host, _NETWORK_USER, _APIS, subnet)
+    )
+    if not is_let_in:
+        raise CloudError(
+            403,
+            f"Google Compute Engine: Required 'compute.networks.get' permission for '{network.id}'",
+            "forbidden",
+        )
+
+
+def _has(store: Store, host: str, role: str, member: re.Pattern[str], subnet: str | None) -> bool:
+    """Return whether a member has a role in the host project, or on one subnet of it."""
+    grants = list(store.find(_ON_PROJECT))
+    if subnet is not None:
+        grants += [
+            each
+            for each in store.find(_ON_SUBNET)
+            if last_segment(str(each.outputs.get("subnetwork"))) == subnet
+        ]
+    return any(
+        each.outputs.get("project") == host
+        and each.outputs.get("role") == role
+        and member.fullmatch(str(each.outputs.get("member"))) is not None
+        for each in grants
+    )

@@ -1,0 +1,61 @@
+"""What the SDK works out for each resource that it registers, with the same result in less time.
+
+With 622 resources the two parts were a fifth of the time of a program.
+"""
+
+import functools
+import importlib
+import sys
+import traceback
+from typing import Any
+
+_resource: Any = importlib.import_module("pulumi.runtime.resource")
+_depends_on: Any = importlib.import_module("pulumi.runtime._depends_on")
+_position: Any = _resource._get_source_position_for_frame
+_resolve: Any = _depends_on._resolve_depends_on
+_Resource: Any = importlib.import_module("pulumi.resource").Resource
+
+
+def register_quickly() -> None:
+    """Find the source positions and the dependencies of a resource by shorter ways."""
+    _resource.traceback = _Frames()
+    _resource._get_source_position_for_frame = _position_of
+    _depends_on._resolve_depends_on = _dependencies
+
+
+class _Frames:
+    """The module traceback, which reads no source: the SDK asks for files and lines only."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(traceback, name)
+
+    def extract_stack(self) -> list[traceback.FrameSummary]:
+        """Return the frames of the caller, the outermost first."""
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        frames: list[traceback.FrameSummary] = []
+        while frame is not None:
+            code = frame.f_code
+            frames.append(
+                traceback.FrameSummary(
+                    code.co_filename, frame.f_lineno, code.co_name, lookup_line=False
+                )
+            )
+            frame = frame.f_back
+        frames.reverse()
+        return frames
+
+
+def _position_of(frame: traceback.FrameSummary) -> Any:
+    return _position_at(frame.filename, frame.lineno)
+
+
+@functools.cache
+def _position_at(filename: str, line: int | None) -> Any:
+    return _position(traceback.FrameSummary(filename, line, "", lookup_line=False))  # pyright: ignore[reportArgumentType]
+
+
+async def _dependencies(depends_on: Any) -> set[Any]:
+    """Return the resources of `depends_on`; those that are listed as such need no output made."""
+    if isinstance(depends_on, list) and all(isinstance(each, _Resource) for each in depends_on):  # pyright: ignore[reportUnknownVariableType]
+        return set(depends_on)  # pyright: ignore[reportUnknownArgumentType]
+    return await _resolve(depends_on)

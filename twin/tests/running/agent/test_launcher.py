@@ -1,0 +1,210 @@
+"""The platform's pods on a node of the twin: launcher, spec and engine, as processes."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.serving.model_objects import deployments, launcher_config
+from gke_inference.serving.model_plan import model_plan
+from twin.cluster.agent.launching import launcher
+from twin.cluster.agent.launching.hardware import NodeHardware
+from twin.cluster.agent.launching.launch import Launch, Place, plan
+from twin.cluster.agent.launching.volumes import Mount
+from twin.tests.running.sample import put_weights
+from twin.world.rules import Rules
+
+pytestmark = pytest.mark.needs_tools
+ADDRESS = f"127.93.{os.getpid() % 250}.7"
+V6E: RungArgs = {
+    "accelerator": "tpu-v6e",
+    "node_pools": ["v6e"],
+    "provisioning": "on-demand",
+    "topology": "2x2",
+}
+L4: RungArgs = {
+    "accelerator": "nvidia-l4",
+    "count": 1,
+    "node_pools": ["l4"],
+    "provisioning": "on-demand",
+}
+TPU_NODE = NodeHardware("tpu", "tpu-v6e-slice", 4)
+ARGS: dict[str, Any] = {
+    "cache_bucket": "acme-caches",
+    "compute_classes": {"any": "chat", "gpu": "chat-gpu", "tpu": "chat-tpu"},
+    "context_tokens": 8192,
+    "model": "llama",
+    "namespace": "serving",
+    "parameters_billion": 8.0,
+    "replicas": 1,
+    "service_account": "llama",
+    "weights": "gs://acme-models/llama-3.1-8b",
+}
+
+
+class Pod:
+    """The containers of a pod of the platform, planned as the agent does."""
+
+    def __init__(self, folder: Path, rungs: list[RungArgs], **changes: Any) -> None:
+        made = model_plan({**ARGS, "rungs": rungs, **changes}, [check_rung(one) for one in rungs])
+        (workload,) = deployments(made).values()
+        self.folder = folder
+        self.spec: dict[str, Any] = workload["spec"]["template"]["spec"]
+        files = folder / "files"
+        files.mkdir()
+        for name, text in launcher_config(made)["data"].items():
+            (files / name).write_text(text)
+        self.folders = {"launcher": files}
+
+    def put_weights(self) -> None:
+        """Put weights where the pod mounts its bucket, if it does."""
+        for name, folder in self.folders.items():
+            if name.startswith("bucket-"):
+                put_weights(folder / "llama-3.1-8b")
+
+    def launch(self, name: str, node: NodeHardware = TPU_NODE) -> Launch:
+        (container,) = [one for one in self.spec["containers"] if one["name"] == name]
+        mounts: list[Mount] = []
+        for mount in container["volumeMounts"]:
+            folder = self.folders.setdefault(mount["name"], self.folder / mount["name"])
+            folder.mkdir(exist_ok=True)
+            mounts.append(Mount(mount["mountPath"], folder, read_only=False))
+        variables = {entry["name"]: entry.get("value", ADDRESS) for entry in container["env"]}
+        pod = {"metadata": {"name": "p", "uid": "u"}, "status": {"podIP": ADDRESS}}
+        return plan(
+            container,
+            Place(
+                pod,
+                node,
+                sorted(mounts, key=lambda one: -len(one.path)),
+                variables,
+                self.folder / "kubeconfig",
+                Rules(),
+                lambda tool: Path("/bin") / tool,
+            ),
+        )
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def described(port: int) -> dict[str, Any]:
+    try:
+        with urllib.request.urlopen(f"http://{ADDRESS}:{port}/stage", timeout=5) as answer:
+            return json.load(answer)
+    except OSError:
+        return {}
+
+
+def stage(port: int) -> str:
+    return described(port).get("stage", "")
+
+
+def eventually(found: Any) -> None:
+    limit = time.monotonic() + 60
+    while not found():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def test_one_container_of_a_pair_serves_and_the_other_sleeps(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+):
+    pod = Pod(tmp_path, [V6E, L4], form="dual-container")
+    for name in ("vllm-tpu", "vllm-gpu"):
+        found = pod.launch(name)
+        pod.put_weights()
+        environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
+        started.append(subprocess.Popen(found.argv, env=environment))
+    eventually(lambda: stage(8091) == "serving")
+    eventually(lambda: stage(8090) == "asleep")
+    with urllib.request.urlopen(f"http://{ADDRESS}:8000/v1/models", timeout=5) as answer:
+        assert json.load(answer)["data"][0]["id"] == "llama"
+    for process in started:
+        process.terminate()
+        assert process.wait(30) == 0
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(f"http://{ADDRESS}:8000/health", timeout=5)
+
+
+def test_an_engine_ends_with_its_launcher(tmp_path: Path, started: list[subprocess.Popen[bytes]]):
+    pod = Pod(tmp_path, [V6E])
+    found = pod.launch("vllm")
+    pod.put_weights()
+    environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
+    started.append(subprocess.Popen(found.argv, env=environment))
+    eventually(lambda: stage(8090) == "serving")
+    started[0].kill()
+
+    def is_gone() -> bool:
+        try:
+            urllib.request.urlopen(f"http://{ADDRESS}:8000/health", timeout=5).close()
+        except OSError:
+            return True
+        return False
+
+    eventually(is_gone)
+
+
+def test_a_server_whose_weights_nobody_uploaded_waits_as_on_google_cloud(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+):
+    pod = Pod(tmp_path, [V6E])
+    found = pod.launch("vllm")
+    environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
+    started.append(subprocess.Popen(found.argv, env=environment))
+    eventually(lambda: stage(8090) == "weights")
+    assert described(8090)["waits_for"] == "/mnt/buckets/acme-models/llama-3.1-8b/_CURRENT.json"
+    pod.put_weights()
+    eventually(lambda: stage(8090) == "serving")
+
+
+def test_a_server_looks_for_what_it_streams_in_the_twins_own_object_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(launcher.gcs, "port_of", lambda _: 1234)
+    made = launcher.environment({"PATH": "/bin"}, tmp_path, tmp_path)
+    assert made["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:1234"
+    monkeypatch.setattr(launcher.gcs, "port_of", lambda _: None)
+    made = launcher.environment({"PATH": "/bin"}, tmp_path, tmp_path)
+    assert made["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:1", "nobody answers there"
+
+
+def test_what_a_launcher_waits_for_load_balancers_is_as_much_shorter_as_the_twin_is_faster(
+    tmp_path: Path,
+):
+    (option,) = [
+        word for word in Pod(tmp_path, [V6E]).launch("vllm").argv if word.startswith("--settle")
+    ]
+    assert option == f"--settle-seconds={10 / Rules().speed:g}"
+
+
+def test_the_leader_of_a_ray_group_starts_the_launcher_from_a_script():
+    script = (
+        'ray start --head\nexec python3 -m engine --spec=/s --hardware=tpu -- vllm serve "$@"\n'
+    )
+    container = {"command": ["bash", "-c", script, "engine"], "args": ["m", "--port=$(PORT)"]}
+    assert launcher.words(container, {"PORT": "8000"}) == [
+        "--spec=/s",
+        "--hardware=tpu",
+        "--",
+        "vllm",
+        "serve",
+        "m",
+        "--port=8000",
+    ]
+    assert launcher.words({"command": ["vllm", "serve"], "args": ["m"]}, {}) == []

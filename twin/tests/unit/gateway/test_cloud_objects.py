@@ -1,0 +1,170 @@
+"""What a Gateway has in the cloud: made with it, gone with it, and left by a cluster that goes."""
+
+from typing import Any
+
+import pytest
+
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.gateway import cloud_objects
+from twin.cluster.gateway.cloud_objects import FINALIZER, NEG_FINALIZER, CloudObjects
+from twin.cluster.gateway.translation.model import Backend, GatewayModel
+from twin.cluster.gateway.translation.objects import Key
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.resources.refusals import check_delete
+from twin.providers.gcp.schema import Resource, resource
+from twin.wire.kube import KubeError
+from twin.wire.property_values import CloudError
+from twin.world.store import Record, Store, new_record
+
+KEY = ("models", "gateway")
+NETWORK = "gcp:compute/network:Network"
+CLUSTER = "gcp:container/cluster:Cluster"
+NET = "projects/p/global/networks/net"
+SPEC = ClusterSpec("p", "us-central1", "main", ("us-central1-a", "us-central1-b"), False, "1", "u")
+MODEL = GatewayModel(*KEY, "127.32.0.1", backends=(Backend("pool/models/llama", ()),))
+
+
+class FakeKube:
+    """As much of an API server as the controller uses: finalizers keep what is deleted."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.gateway: dict[str, Any] = {
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "Gateway",
+            "metadata": {"namespace": KEY[0], "name": KEY[1]},
+        }
+
+    def path_of(self, obj: dict[str, Any]) -> str:
+        return str(obj["kind"])
+
+    def post(self, path: str, body: dict[str, Any]) -> None:
+        assert path == "ServiceNetworkEndpointGroup"
+        if body["metadata"]["name"] in self.groups:
+            raise KubeError(409, "AlreadyExists", "", {})
+        self.groups[body["metadata"]["name"]] = body
+
+    def patch(self, path: str, body: dict[str, Any], *_: str, **__: str) -> None:
+        metadata = self.gateway["metadata"]
+        if path != "Gateway":
+            metadata = self.groups[path.rpartition("/")[2]]["metadata"]
+        metadata.update(body["metadata"])
+
+    def list(self, _: str) -> list[dict[str, Any]]:
+        return list(self.groups.values())
+
+    def delete(self, path: str) -> None:
+        name = path.rpartition("/")[2]
+        assert not self.groups[name]["metadata"]["finalizers"]
+        del self.groups[name]
+
+
+class Place:
+    """A cluster with one Gateway, in a cloud with its network."""
+
+    def __init__(self, paths: TwinPaths) -> None:
+        self.store = Store(paths.cloud_db)
+        self.now = 0.0
+        self.kube = FakeKube()
+        kube: Any = self.kube
+        self.objects = CloudObjects(paths, SPEC, kube)
+        name = "projects/p/locations/us-central1/clusters/main"
+        for token, identifier, inputs in ((NETWORK, NET, {}), (CLUSTER, name, {"network": NET})):
+            record = new_record(
+                token, identifier, identifier.rpartition("/")[2], "p", "urn", inputs, {}
+            )
+            self.store.add(record, [])
+
+    def reconcile(self, *, served: bool = True) -> bool:
+        models: dict[Key, GatewayModel] = {KEY: MODEL} if served else {}
+        return self.objects.reconcile({KEY: self.kube.gateway}, models)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, on the twin's clock."""
+        self.now += seconds
+
+    def kinds(self) -> list[str]:
+        """Return what GKE has made, by type."""
+        return sorted(row.type.rpartition(":")[2] for row in self.store.all() if not row.urn)
+
+    def delete_network(self) -> None:
+        """Raise what Google answers to the deletion of the network."""
+        known, record = resource(NETWORK), self.store.get(NETWORK, NET)
+        assert isinstance(known, Resource)
+        assert isinstance(record, Record)
+        check_delete(known, record, self.store)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Place:
+    """A cluster whose clock the test turns."""
+    made = Place(TwinPaths(tmp_path / "twin"))
+    monkeypatch.setattr(cloud_objects.time, "monotonic", lambda: made.now)
+    return made
+
+
+ALL = [
+    "Firewall", "ForwardingRule", "NetworkEndpointGroup", "NetworkEndpointGroup",
+    "RegionBackendService", "RegionHealthCheck", "RegionTargetHttpProxy", "RegionUrlMap",
+]  # fmt: skip
+
+
+def test_a_gateway_has_a_load_balancer_a_firewall_rule_and_a_group_in_each_zone(place):
+    assert place.reconcile() is False
+    assert place.kinds() == ALL
+    assert place.kube.gateway["metadata"]["finalizers"] == [FINALIZER]
+    (group,) = place.kube.groups.values()
+    assert group["metadata"]["namespace"] == "models"
+    assert group["metadata"]["finalizers"] == [NEG_FINALIZER]
+    place.reconcile()
+    assert place.kinds() == ALL
+
+
+def test_a_cluster_that_goes_first_leaves_a_network_that_cannot_be_deleted(place):
+    place.reconcile()
+    place.store.remove(CLUSTER, "projects/p/locations/us-central1/clusters/main")
+    with pytest.raises(CloudError, match=r"'projects/p/global/networks/net' is already being used"):
+        place.delete_network()
+    for row in place.store.all():
+        if not row.urn:
+            place.store.remove(row.type, row.id)
+    place.delete_network()
+
+
+def test_a_deleted_gateway_stays_until_its_load_balancer_is_gone(place):
+    place.reconcile()
+    place.kube.gateway["metadata"]["deletionTimestamp"] = "now"
+    assert place.reconcile(served=False) is True
+    assert place.kinds() == ALL
+    place.wait(1.0)  # 100 times faster: 60 s of Google's clock are over, 120 are not
+    place.reconcile(served=False)
+    assert place.kinds() == ["NetworkEndpointGroup", "NetworkEndpointGroup"]
+    assert place.kube.gateway["metadata"]["finalizers"] == []
+
+
+def test_endpoint_groups_go_two_minutes_later_and_with_them_what_holds_their_namespace(place):
+    place.reconcile()
+    place.kube.gateway["metadata"]["deletionTimestamp"] = "now"
+    place.reconcile(served=False)
+    place.wait(1.3)
+    place.reconcile(served=False)
+    assert (place.kinds(), place.kube.groups) == ([], {})
+    place.delete_network()
+
+
+def test_a_gateway_that_is_served_again_keeps_its_groups(place):
+    place.reconcile()
+    place.reconcile(served=False)
+    place.wait(1.0)
+    place.reconcile()
+    place.reconcile(served=False)
+    place.wait(1.0)
+    place.reconcile(served=False)
+    assert place.kinds() == ALL
+
+
+def test_a_control_plane_that_no_cloud_knows_has_nothing_there(tmp_path):
+    kube: Any = FakeKube()
+    objects = CloudObjects(TwinPaths(tmp_path / "twin"), SPEC, kube)
+    assert objects.reconcile({KEY: kube.gateway}, {KEY: MODEL}) is False
+    assert "finalizers" not in kube.gateway["metadata"]

@@ -1,0 +1,75 @@
+"""The shorter ways to register a resource lead to what the SDK finds by its own."""
+
+import asyncio
+import importlib
+import traceback
+from typing import Any
+
+import pulumi
+import pytest
+
+from twin.pulumi.speedups import sdk_registration
+
+resource: Any = importlib.import_module("pulumi.runtime.resource")
+depends_on: Any = importlib.import_module("pulumi.runtime._depends_on")
+
+
+@pytest.fixture
+def patched(monkeypatch):
+    """The SDK's parts, patched and put back afterwards."""
+    monkeypatch.setattr(resource, "traceback", traceback)
+    monkeypatch.setattr(
+        resource, "_get_source_position_for_frame", resource._get_source_position_for_frame
+    )
+    monkeypatch.setattr(depends_on, "_resolve_depends_on", depends_on._resolve_depends_on)
+    sdk_registration.register_quickly()
+
+
+class _Base:
+    def __init__(self) -> None:
+        self.trace = resource._get_stack_trace()
+
+
+class _Custom(_Base):
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class _Concrete(_Custom):
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def test_the_source_positions_are_those_of_the_sdk(monkeypatch, patched):
+    own = (traceback, sdk_registration._position)
+    both = []
+    for module, position in (
+        (resource.traceback, resource._get_source_position_for_frame),
+        own,
+    ):
+        monkeypatch.setattr(resource, "traceback", module)
+        monkeypatch.setattr(resource, "_get_source_position_for_frame", position)
+        both.append(_Concrete().trace)
+    assert both[0] == both[1]
+    top = both[0].frames[0].pc
+    assert top.uri.endswith("/test_sdk_registration.py")
+    assert top.line > 0
+
+
+def test_the_rest_of_the_module_is_as_it_was(patched):
+    assert resource.traceback.format_exc is traceback.format_exc
+
+
+def test_listed_resources_are_the_dependencies_without_an_output_of_each(patched, monkeypatch):
+    monkeypatch.setattr(sdk_registration, "_resolve", None)
+    one, two = (object.__new__(pulumi.Resource) for _ in range(2))
+    assert asyncio.run(depends_on._resolve_depends_on([one, two, one])) == {one, two}
+
+
+def test_anything_else_is_resolved_by_the_sdk(patched, monkeypatch):
+    async def asked(listed):
+        return {"by the SDK", *listed}
+
+    monkeypatch.setattr(sdk_registration, "_resolve", asked)
+    found = asyncio.run(depends_on._resolve_depends_on(["an output"]))
+    assert found == {"by the SDK", "an output"}

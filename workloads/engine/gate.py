@@ -1,0 +1,235 @@
+"""Opens the servers of models once their weights are there: `python3 -m engine.gate`.
+
+A workload that reads its weights from a bucket is made without a replica, so that no node is asked
+for before it can serve. Its annotations say what it reads and how many replicas it begins with.
+The gate looks for the manifests, and scales such a workload once, from nothing to that number; the
+autoscaler has it from then on. It is in nobody's way afterwards: replicas come and go without it.
+
+What it found is in the ConfigMap `weights-state`, by the name of the workload. A workload that was
+opened is never opened again: somebody who scales it to nothing means that.
+
+Needs only the standard library. The pod's service account may scale and list workloads, and keep
+that one ConfigMap.
+"""
+
+import http.client
+import json
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, cast
+
+from . import hardware
+from .bucket import BucketError
+from .log import say
+from .spec import ADAPTER_NEED, NEEDS, REPLICAS, STATE
+from .weights import MissingError, adapter, place, whole
+from .weights_manifest import split
+
+_ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
+_WORKLOADS = (
+    ("apis/apps/v1", "deployments"),
+    ("apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
+)
+_LOOK_SECONDS = 2
+_QUIET_SECONDS = 30
+_BREATH_SECONDS = 0.3
+_RETRY_SECONDS = 5.0
+
+
+class KubeError(Exception):
+    """The API server refused."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"the API server answers {code} {reason}")
+        self.code = code
+
+
+class Kube:
+    """The API server, as this pod's service account sees it."""
+
+    def __init__(self) -> None:
+        folder = hardware.root() / _ACCOUNT
+        self.namespace = (folder / "namespace").read_text().strip()
+        host = os.environ["KUBERNETES_SERVICE_HOST"]
+        host = f"[{host}]" if ":" in host else host
+        self._url = f"https://{host}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}"
+        self._token = folder / "token"
+        self._trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+
+    def call(
+        self, method: str, path: str, body: "dict[str, Any] | None" = None
+    ) -> "dict[str, Any]":
+        """Return the answer to a request; a PATCH merges.
+
+        Raises:
+            KubeError: The server refuses.
+            OSError: It does not answer.
+        """
+        with self._open(method, path, body, 30) as answer:
+            return cast("dict[str, Any]", json.load(answer))
+
+    def wait(self, path: str, version: str, seconds: int) -> None:
+        """Wait until something of a list changes, or some seconds.
+
+        Raises:
+            KubeError: The server refuses.
+            OSError: It does not answer.
+        """
+        query = f"watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
+        with self._open("GET", f"{path}?{query}", None, seconds + 30) as answer:
+            answer.readline()
+
+    def _open(self, method: str, path: str, body: "dict[str, Any] | None", seconds: int) -> Any:
+        content = None if body is None else json.dumps(body).encode()
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {  # the kubelet renews the token
+            "Authorization": f"Bearer {self._token.read_text().strip()}",
+            "Content-Type": kind,
+        }
+        request = urllib.request.Request(  # noqa: S310 - always the API server
+            f"{self._url}/{path}", content, headers, method=method
+        )
+        try:
+            return urllib.request.urlopen(request, timeout=seconds, context=self._trust)  # noqa: S310
+        except urllib.error.HTTPError as error:
+            raise KubeError(error.code, error.reason) from None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A Deployment or a LeaderWorkerSet that may wait."""
+
+    path: str
+    name: str
+    uid: str
+    needs: "tuple[str, ...]"
+    wanted: int
+    replicas: int
+
+    @classmethod
+    def of(cls, path: str, item: "dict[str, Any]") -> "Workload | None":
+        """Return a workload, or None for one that waits for nothing."""
+        metadata: dict[str, Any] = item["metadata"]
+        notes: dict[str, str] = metadata.get("annotations") or {}
+        if NEEDS not in notes or REPLICAS not in notes:
+            return None
+        return cls(
+            path=f"{path}/{metadata['name']}",
+            name=str(metadata["name"]),
+            uid=str(metadata["uid"]),
+            needs=tuple(json.loads(notes[NEEDS])),
+            wanted=int(notes[REPLICAS]),
+            replicas=int(item["spec"].get("replicas", 1)),
+        )
+
+
+class Gate:
+    """Looks at the workloads of one namespace.
+
+    Args:
+        kube: the API server.
+    """
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._base = f"namespaces/{kube.namespace}"
+        self._version = ""
+        self._config = f"api/v1/{self._base}/configmaps"
+
+    def look(self) -> bool:
+        """Open what can be opened, and return whether something still waits.
+
+        Raises:
+            KubeError: The API server refuses.
+            OSError: It does not answer.
+        """
+        state = self._state()
+        waits = False
+        for workload in self._workloads():
+            before = state.get(workload.name, {})
+            if before.get("uid") == workload.uid and before.get("open"):
+                continue
+            missing = "" if workload.replicas else missing_of(workload.needs)
+            if not missing and not workload.replicas:
+                scale = {"spec": {"replicas": workload.wanted}}
+                self._kube.call("PATCH", f"{workload.path}/scale", scale)
+            now = {"open": not missing, "uid": workload.uid, "waits_for": missing}
+            if now != before:
+                self._keep(workload.name, now)
+                text = f"waits for weights: {missing}" if missing else "has its weights"
+                say("WARNING" if missing else "INFO", f"{workload.name} {text}")
+            waits = waits or bool(missing)
+        return waits
+
+    def wait(self, seconds: int) -> None:
+        """Wait until a Deployment changes, or some seconds."""
+        group, plural = _WORKLOADS[0]
+        self._kube.wait(f"{group}/{self._base}/{plural}", self._version, seconds)
+
+    def _workloads(self) -> "list[Workload]":
+        found: list[Workload] = []
+        for group, plural in _WORKLOADS:
+            path = f"{group}/{self._base}/{plural}"
+            try:
+                answer = self._kube.call("GET", path)
+            except KubeError as error:
+                if error.code == 404:  # the cluster has no such kind
+                    continue
+                raise
+            if plural == "deployments":
+                self._version = str(answer["metadata"]["resourceVersion"])
+            each = (Workload.of(path, item) for item in answer["items"])
+            found += [workload for workload in each if workload is not None]
+        return found
+
+    def _state(self) -> "dict[str, dict[str, Any]]":
+        try:
+            answer = self._kube.call("GET", f"{self._config}/{STATE}")
+        except KubeError as error:
+            if error.code != 404:
+                raise
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": STATE}}
+            answer = self._kube.call("POST", self._config, body)
+        texts: dict[str, str] = answer.get("data") or {}
+        return {name: json.loads(text) for name, text in texts.items()}
+
+    def _keep(self, name: str, state: "dict[str, Any]") -> None:
+        text = json.dumps(state, sort_keys=True)
+        self._kube.call("PATCH", f"{self._config}/{STATE}", {"data": {name: text}})
+
+
+def missing_of(needs: "tuple[str, ...]") -> str:
+    """Return the first thing that is missing, or ''."""
+    try:
+        for need in needs:
+            if need.startswith(ADAPTER_NEED):
+                adapter(place(need.removeprefix(ADAPTER_NEED)))
+                continue
+            folder, version = split(need)
+            at = place(folder)
+            whole(at if version is None else at.below(version), version is None, version)
+    except (MissingError, BucketError) as missing:
+        return str(missing)
+    return ""
+
+
+def main() -> int:
+    """Look until the pod ends."""
+    gate = Gate(Kube())
+    while True:
+        try:
+            waits = gate.look()
+            time.sleep(_BREATH_SECONDS)
+            gate.wait(_LOOK_SECONDS if waits else _QUIET_SECONDS)
+        except (KubeError, OSError, ValueError, http.client.HTTPException) as error:
+            say("WARNING", f"looks again in {_RETRY_SECONDS:.0f} s: {error}")
+            time.sleep(_RETRY_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
