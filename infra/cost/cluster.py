@@ -9,8 +9,10 @@ from infra.plan import Plan
 
 
 def cluster_parts(plan: Plan, mean_share: float) -> Iterator[Part]:
-    """Yield the fee and the system nodes of each cluster."""
+    """Yield the fee and the system nodes of each cluster that the stack makes."""
     for region in plan.regions.values():
+        if region.settings.existing.cluster is not None:
+            continue
         yield listed(CLUSTER, "management fee", region.name, "cluster-fee", always(1))
         nodes = system_nodes(region, mean_share)
         if nodes is None:

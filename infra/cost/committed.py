@@ -11,7 +11,6 @@ from gke_inference.catalogue.prices import (
     committed_price,
     rung_price,
 )
-from infra.cost.nodes import system_nodes
 from infra.plan import Plan
 from planner.amount import NOTHING, Amount, Missing, total, without_price
 from planner.choice.cost import Bill, Line
@@ -76,13 +75,8 @@ def commitments(plan: Plan, bill: Bill) -> Commitments:
 
 
 def _of_line(line: Line) -> Commitment | None:
-    served, first = line.served, line.first
-    if not served.rungs:
-        return None
-    rung = next(
-        (rung for rung in served.rungs if first and rung.label == first.rung), served.rungs[0]
-    )
-    if rung.provisioning not in COMMITTABLE:
+    served, rung = line.served, line.rung
+    if rung is None or rung.provisioning not in COMMITTABLE:
         return None
     return _commitment(
         rung.label.removesuffix(f" {rung.provisioning}"),
@@ -96,15 +90,14 @@ def _of_line(line: Line) -> Commitment | None:
 def _of_system_nodes(plan: Plan) -> list[Commitment]:
     found: list[Commitment] = []
     for region in plan.regions.values():
-        nodes = system_nodes(region, 1.0)
+        nodes = region.system_nodes
         if nodes is not None:
             machine = nodes.machine_type
             by_years = {
                 years: machine_price(machine, region.name, years) for years in COMMITTED_YEARS
             }
             listed = machine_price(machine, region.name)
-            least = int(nodes.count.minimum)
-            found.append(_commitment(machine, region.name, least, listed, by_years))
+            found.append(_commitment(machine, region.name, nodes.minimum, listed, by_years))
     return found
 
 

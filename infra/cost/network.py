@@ -7,7 +7,7 @@ from gke_inference.catalogue.platform_prices import unit_price
 from infra.cost.nodes import Nodes
 from infra.cost.parts import NETWORK, Part, always, hourly, listed, part
 from infra.cost.usage import Usage
-from infra.stack import Exposure
+from infra.stack import Exposure, Platform
 from planner.amount import Amount
 
 _MOST_BY_MACHINE: Final = 32
@@ -16,18 +16,18 @@ _GIB: Final = "GiB a month"
 
 
 def network_parts(
-    region: str, exposure: Exposure, nodes: Iterable[Nodes], usage: Usage
+    platform: Platform, region: str, nodes: Iterable[Nodes], usage: Usage
 ) -> Iterator[Part]:
-    """Yield what the network of a region costs.
+    """Yield what the network of a region costs; a network that exists has its own NAT.
 
     Args:
-        region: Its name.
-        exposure: Of the gateway.
+        platform: The stack.
+        region: Name of one of its regions.
         nodes: All nodes of the region.
         usage: What is assumed.
     """
     traffic = always(usage.traffic_gib)
-    if exposure is Exposure.EXTERNAL:
+    if platform.gateway.exposure is Exposure.EXTERNAL:
         balancer = "external load balancer"
         yield listed(NETWORK, f"{balancer}, forwarding rule", region, "forwarding-rules", always(1))
         item = "external-load-balancer-data"
@@ -38,8 +38,9 @@ def network_parts(
         balancer = "internal load balancer"
         yield part(NETWORK, f"{balancer}, proxy instances", region, None, always(1))
         yield part(NETWORK, f"{balancer}, data both ways", region, None, traffic * 2, unit=_GIB)
-    yield _nat_gateway(region, nodes)
-    yield listed(NETWORK, "NAT address", region, "nat-address", always(1))
+    if platform.existing.network is None:
+        yield _nat_gateway(region, nodes)
+        yield listed(NETWORK, "NAT address", region, "nat-address", always(1))
 
 
 def _nat_gateway(region: str, nodes: Iterable[Nodes]) -> Part:

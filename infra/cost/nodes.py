@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
-from infra.cost.parts import Count
+from infra.cost.parts import Count, replicas
 from infra.plan import RegionPlan
-from infra.stack import ClusterMode
 from planner.choice.cost import Bill
 
 
@@ -25,39 +23,28 @@ class Nodes:
 
 
 def system_nodes(region: RegionPlan, mean_share: float) -> Nodes | None:
-    """Return the nodes without accelerators; None in Autopilot, where GKE makes them.
+    """Return the nodes without accelerators; None where the stack makes none.
 
     Args:
         region: Of the plan.
         mean_share: Mean over peak of the traffic, as of `planner.choice.cost.bill`.
     """
-    settings = region.settings
-    if settings.mode is ClusterMode.AUTOPILOT:
+    nodes = region.system_nodes
+    if nodes is None:
         return None
-    pool = settings.system_pool
-    machine = pool.machine_type if pool else MACHINE_TYPE
-    least, most = (pool.min_nodes, pool.max_nodes) if pool else (1, MOST_NODES)
+    least, most = nodes.minimum, nodes.maximum
     count = Count(least, max(least, math.ceil(most * mean_share)), most)
-    disk = pool.boot_disk_type.value if pool else DISK_TYPE
-    return Nodes(machine, disk, boot_disk(machine)[1], count)
+    return Nodes(nodes.machine_type, nodes.disk_type, nodes.disk_gib, count)
 
 
 def accelerator_nodes(region: RegionPlan, bill: Bill) -> Iterator[Nodes]:
-    """Yield the nodes of each line of a bill in a region, on the rung that the line is priced on.
-
-    On the first rung where none has a price.
-    """
+    """Yield the nodes of each line of a bill in a region, on the rung of its price."""
     for line in bill.lines:
-        if line.served.region != region.name or not line.served.rungs:
+        rung = line.rung
+        if line.served.region != region.name or rung is None:
             continue
-        first = line.first
-        rung = next(
-            (rung for rung in line.served.rungs if first and rung.label == first.rung),
-            line.served.rungs[0],
-        )
-        replicas = Count(line.served.minimum, line.expected_replicas, line.served.maximum)
         kind, gib = _disk(rung)
-        yield Nodes(rung.machine_type, kind, gib, replicas * rung.hosts)
+        yield Nodes(rung.machine_type, kind, gib, replicas(line) * rung.hosts)
 
 
 def _disk(rung: Rung) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from infra.cost.nodes import Nodes
-from infra.cost.parts import OBSERVABILITY, Count, Part, always, listed
+from infra.cost.parts import OBSERVABILITY, Part, always, listed, replicas
 from infra.cost.usage import Usage
 from planner.choice.cost import HOURS_PER_MONTH, Bill
 
@@ -26,15 +26,8 @@ def observability_parts(
     every = sum((one.count for one in nodes), start=always(0))
     logs = every * usage.logs_gib_per_node
     yield listed(OBSERVABILITY, "Cloud Logging", region, "logging", logs, unit="GiB a month")
-    replicas = sum(
-        (
-            Count(line.served.minimum, line.expected_replicas, line.served.maximum)
-            for line in bill.lines
-            if line.served.region == region
-        ),
-        start=always(0),
-    )
+    here = (replicas(line) for line in bill.lines if line.served.region == region)
     readings = HOURS_PER_MONTH * 3600 / scrape_seconds
-    millions = replicas * (usage.series_per_replica * readings / _MILLION)
+    millions = sum(here, start=always(0)) * (usage.series_per_replica * readings / _MILLION)
     what, item, unit = "Managed Prometheus", "prometheus-samples", "million samples a month"
     yield listed(OBSERVABILITY, what, region, item, millions, unit=unit)

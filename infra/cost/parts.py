@@ -5,7 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
 from planner.amount import Amount, without_price
-from planner.choice.cost import HOURS_PER_MONTH
+from planner.choice.cost import HOURS_PER_MONTH, Line
 
 ACCELERATORS: Final = "accelerators"
 CLUSTER: Final = "cluster"
@@ -45,6 +45,11 @@ class Count:
 def always(quantity: float) -> Count:
     """Return a quantity that does not follow the load."""
     return Count(quantity, quantity, quantity)
+
+
+def replicas(line: Line) -> Count:
+    """Return the replicas that a line of a bill is for."""
+    return Count(line.served.minimum, line.expected_replicas, line.served.maximum)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
     for name, region in plan.regions.items():
         system = system_nodes(region, mean_share)
         nodes = [*([system] if system else []), *accelerator_nodes(region, machines)]
-        yield from network_parts(name, plan.platform.gateway.exposure, nodes, usage)
+        yield from network_parts(plan.platform, name, nodes, usage)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)

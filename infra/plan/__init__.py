@@ -8,6 +8,7 @@ from infra.plan.capacity import (
 )
 from infra.plan.resolve import Plan, RegionPlan, resolve
 from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.system_nodes import SystemNodes
 
 __all__ = [
     "CanaryVersion",
@@ -16,6 +17,7 @@ __all__ = [
     "RegionCapacity",
     "RegionPlan",
     "ServedModel",
+    "SystemNodes",
     "capacity_by_region",
     "prefill_capacity",
     "resolve",

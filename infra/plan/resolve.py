@@ -13,6 +13,7 @@ from infra.plan.capacity import (
 )
 from infra.plan.names import Names, object_name, version_name
 from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.system_nodes import SystemNodes, system_nodes
 from infra.stack import ClusterSpread, Form, Model, Platform, Region
 
 _STANDBY = 1
@@ -28,6 +29,8 @@ class RegionPlan:
     location: str
     """Where the cluster stands: the region, or the first zone of a zonal cluster."""
     cluster_name: str
+    system_nodes: SystemNodes | None
+    """None where the stack makes none."""
     capacity: Mapping[str, RegionCapacity]
     """Every capacity of the stack as the region has it, by name."""
     served: tuple[ServedModel, ...]
@@ -92,6 +95,7 @@ def _region(
         settings=settings,
         location=location,
         cluster_name=cluster_name,
+        system_nodes=system_nodes(settings),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
     )

@@ -8,7 +8,7 @@ from infra.plan import Plan, RegionPlan
 from infra.quota.claims import claims
 from infra.quota.nodes import system_nodes
 from infra.quota.parts import Ask
-from infra.stack import ClusterMode, Exposure, Gateway, Task
+from infra.stack import Exposure, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
 _SHARED_BACKENDS = 2  # the body-based router and the catalogue of models
@@ -52,10 +52,8 @@ def _firewalls(plan: Plan) -> Iterator[Ask]:
 
 def _groups(region: RegionPlan) -> Iterator[Ask]:
     """Yield a managed instance group for each pool and zone."""
-    settings = region.settings
-    has_none = settings.mode is ClusterMode.AUTOPILOT or settings.existing.cluster is not None
-    pools = 0 if has_none else _SYSTEM_POOLS
-    groups = pools * len(settings.zones)
+    pools = 0 if region.system_nodes is None else _SYSTEM_POOLS
+    groups = pools * len(region.settings.zones)
     groups += sum(
         len(zones) for capacity in region.used_capacity for zones in capacity.zones.values()
     )

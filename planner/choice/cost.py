@@ -77,6 +77,13 @@ class Line:
         return next((option for option in self.options if option.price is not None), None)
 
     @property
+    def rung(self) -> Rung | None:
+        """The same as a rung; the first of all where none has a price, None where there is none."""
+        rungs, first = self.served.rungs, self.first
+        named = (rung for rung in rungs if first is not None and rung.label == first.rung)
+        return next(named, rungs[0] if rungs else None)
+
+    @property
     def replica(self) -> Amount | None:
         """An hour of a replica on that rung; it misses the rungs before it, too."""
         return None if self.first is None else _replica(self.options)

@@ -1,4 +1,4 @@
-"""A stack that names what exists makes nothing of it, and asks no quota for it."""
+"""A stack that names what exists makes nothing of it, and counts no quota and no cost of it."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import repository_url
 from infra.quota.needs import needs
@@ -157,6 +158,21 @@ def test_rules_that_gke_makes_in_a_network_of_the_own_project_are_asked_for() ->
 def test_system_nodes_of_a_cluster_that_exists_are_not_counted() -> None:
     who = {part.who for need in needs(resolve(in_a_cluster())) for part in need.parts}
     assert not [each for each in who if each.startswith("system nodes")]
+
+
+@pytest.mark.parametrize(
+    ("platform", "absent"),
+    [
+        (in_a_network, {"NAT gateway", "NAT address"}),
+        (in_a_cluster, {"NAT gateway", "NAT address", "management fee", "system nodes"}),
+    ],
+)
+def test_what_exists_is_not_in_the_cost(platform: Any, absent: set[str]) -> None:
+    costed = {" ".join(part.what.split()[:2]) for part in stack_cost(resolve(platform())).parts}
+    assert not costed & absent
+    assert "weights in" in costed
+    if "management fee" not in absent:
+        assert "management fee" in costed
 
 
 def test_the_page_about_what_exists_shows_a_usable_stack() -> None:

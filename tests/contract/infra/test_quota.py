@@ -106,6 +106,13 @@ def test_system_nodes_ask_for_cpus_disks_and_one_more_in_an_upgrade() -> None:
     assert parts["system nodes, 1 more in an upgrade"] == 400
 
 
+def test_boot_disks_of_system_nodes_count_where_their_type_does() -> None:
+    kind = ["regions", "us-central1", "system_pool", "boot_disk_type"]
+    found = by_label(changed("local", (kind, "hyperdisk-balanced")))
+    parts = {part.who: part.amount for part in found["HDB_TOTAL_GB"].parts}
+    assert parts["system nodes, 1 more in an upgrade"] == 400
+
+
 def test_autopilot_has_no_system_nodes_to_count() -> None:
     region = ["regions", "us-central1"]
     stack = edited("local", [{"at": [*region, "system_pool"], "remove": True}])

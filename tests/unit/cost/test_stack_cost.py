@@ -15,7 +15,6 @@ from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.reading.load import parse, read
-from infra.stack import Exposure
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH
 from tests.contract.infra.broken_stacks import edited
 
@@ -79,7 +78,7 @@ def test_groups_add_up_to_the_total_and_a_price_without_a_part_is_in_no_sum() ->
 )
 def test_a_nat_gateway_costs_by_the_machine_up_to_32(machines: int, usd_per_hour: float) -> None:
     nodes = [Nodes("e2-standard-4", "pd-balanced", 100, always(machines))]
-    parts = network_parts("us-central1", Exposure.INTERNAL, nodes, DEFAULT_USAGE)
+    parts = network_parts(read("prod"), "us-central1", nodes, DEFAULT_USAGE)
     (gateway,) = (part for part in parts if part.what == "NAT gateway")
     assert gateway.maximum.value == pytest.approx(usd_per_hour)
 

@@ -1,0 +1,41 @@
+"""The nodes without accelerators of a cluster that a stack makes."""
+
+from dataclasses import dataclass
+
+from gke_inference.catalogue.quotas import boot_disk
+from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
+from infra.stack import ClusterMode, Region
+
+
+@dataclass(frozen=True)
+class SystemNodes:
+    """The nodes that pods without accelerators run on, all zones together."""
+
+    machine_type: str
+    fallback: tuple[str, ...]
+    """Machine types of other families, for when the first is out of stock."""
+    disk_type: str
+    """Of the boot disk."""
+    disk_gib: int
+    minimum: int
+    maximum: int
+
+
+def system_nodes(region: Region) -> SystemNodes | None:
+    """Return the system nodes that a region's cluster is made with.
+
+    None in Autopilot, where GKE makes nodes as pods need them, and in a cluster that exists, which
+    has its own.
+    """
+    if region.mode is ClusterMode.AUTOPILOT or region.existing.cluster is not None:
+        return None
+    pool = region.system_pool
+    machine = pool.machine_type if pool else MACHINE_TYPE
+    return SystemNodes(
+        machine_type=machine,
+        fallback=pool.fallback if pool else (),
+        disk_type=pool.boot_disk_type.value if pool else DISK_TYPE,
+        disk_gib=boot_disk(machine)[1],
+        minimum=pool.min_nodes if pool else 1,
+        maximum=pool.max_nodes if pool else MOST_NODES,
+    )
