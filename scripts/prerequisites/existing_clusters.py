@@ -8,7 +8,8 @@ from infra.plan import RegionPlan
 from infra.stack import ClusterMode
 from scripts.prerequisites.existing import thing
 from scripts.prerequisites.finding import Finding, Project, State, judged
-from scripts.shared.google_cloud import CloudError, Json, NotFound, last
+from scripts.shared.clusters import dns_endpoint
+from scripts.shared.google_cloud import Json, NotFound, last
 
 _CLUSTERS: Final = "container.googleapis.com/v1"
 
@@ -101,11 +102,8 @@ def _namespace(project: Project, cluster: str, namespace: str) -> Finding:
 
     def look() -> Finding:
         found = project.cloud.get(f"{_CLUSTERS}/{cluster}")
-        endpoint = _at(found, "controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint")
-        if not endpoint:
-            raise CloudError("the cluster has no DNS endpoint")
         try:
-            project.cloud.get(f"{endpoint}/api/v1/namespaces/{namespace}")
+            project.cloud.get(f"{dns_endpoint(found)}/api/v1/namespaces/{namespace}")
         except NotFound:
             command = f"kubectl create namespace {namespace}"
             return Finding(subject, name, State.MISSING, "there is none", command)

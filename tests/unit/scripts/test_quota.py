@@ -240,7 +240,7 @@ def test_up_goes_on_over_quota_when_told_so(twin, monkeypatch):
     def start(*_: object) -> None:
         raise Started
 
-    monkeypatch.setattr(up, "Engine", start)
+    monkeypatch.setattr(up, "ensure_tools", start)
     with pytest.raises(Started):
         up.up("local", scenario=SHORT, over_quota=True)
 
