@@ -15,6 +15,9 @@ OBSERVABILITY: Final = "observability"
 GROUPS: Final = (ACCELERATORS, CLUSTER, NETWORK, STORAGE, OBSERVABILITY)
 """The groups of a stack's cost, in the order in which they are shown."""
 
+LABELLED: Final = (ACCELERATORS, CLUSTER, STORAGE)
+"""The groups that carry the labels of a stack in a bill."""
+
 
 @dataclass(frozen=True)
 class Count:

@@ -10,10 +10,11 @@ from infra.cost.costing import served
 from infra.cost.network import network_parts
 from infra.cost.nodes import accelerator_nodes, system_nodes
 from infra.cost.observability import observability_parts
-from infra.cost.parts import ACCELERATORS, GROUPS, Part
+from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
 from infra.cost.storage import project_parts, storage_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan
+from infra.stack import Covers
 from planner.amount import Amount, Missing, total
 from planner.choice.cost import FIELDS, MEAN_SHARE, Bill, bill, outdated
 
@@ -48,6 +49,12 @@ class StackCost:
     def total(self, field: str) -> Amount:
         """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
         return total((self.bill.total(field), *(getattr(part, field) for part in self.parts)))
+
+    def counted(self, covers: Covers, field: str) -> Amount:
+        """Return what a budget counts of `minimum`, `expected` or `maximum`, dollars an hour."""
+        if covers is Covers.PROJECT:
+            return self.total(field)
+        return total(group.total(field) for group in self.groups if group.name in LABELLED)
 
     @property
     def groups(self) -> tuple[GroupCost, ...]:

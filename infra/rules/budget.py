@@ -4,14 +4,16 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.cost.costing import served
+from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.stack import Budget, Platform, ReceiverKind
+from infra.stack import Budget, Covers, Platform, ReceiverKind
 from infra.stack.problems import join, suggest
-from planner.choice.cost import HOURS_PER_MONTH, bill
+from planner.choice.cost import HOURS_PER_MONTH
 
 _ROUNDING = 1e-6
 """Dollars that sums of prices may be off by, as they are binary fractions."""
+
+_LABELLED = "machines, clusters and storage of the stack cost"
 
 
 def check_budget(platform: Platform) -> Iterator[InputError]:
@@ -54,11 +56,13 @@ def check_amount(platform: Platform) -> Iterator[InputError]:
     budget = platform.budget
     if budget is None:
         return
-    listed = bill(served(resolve(platform))).total("minimum").value * HOURS_PER_MONTH
+    cost = stack_cost(resolve(platform)).counted(budget.covers, "minimum")
+    listed = cost.value * HOURS_PER_MONTH
     exact = listed * (100 - budget.discount_percent) / 100
     least = math.ceil(exact - _ROUNDING)  # budgets are whole dollars
     if budget.monthly_usd < least:
-        what = f"{least:,}, what the models cost a month at minimum"
+        subject = "the stack costs" if budget.covers is Covers.PROJECT else _LABELLED
+        what = f"{least:,}, what {subject} a month at minimum"
         discount = (
             f" with {budget.discount_percent} % off list prices"
             if budget.discount_percent

@@ -23,8 +23,8 @@ class Budget(StackModel):
     billing_account: BillingAccount
     """Billing account that pays, in US dollars."""
     monthly_usd: int = Field(ge=1, le=1_000_000_000)
-    """What a month may cost, in whole US dollars after credits; not below what the models cost at
-    minimum."""
+    """What a month may cost, in whole US dollars after credits; not below the minimum
+    of what counts against it."""
     alert_percent: tuple[Percent, ...] = (50, 90, 100)
     """Shares of it at which people are told."""
     billing_admins: bool = True

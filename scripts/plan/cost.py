@@ -36,7 +36,8 @@ def of_budget(budget: Budget, cost: StackCost) -> str:
     share = HOURS_PER_MONTH * paid / budget.monthly_usd
     words = ("at minimum", "expected", "at maximum")
     shares = [
-        f"{cost.total(field) * share:.0%} {word}" for field, word in zip(FIELDS, words, strict=True)
+        f"{cost.counted(budget.covers, field) * share:.0%} {word}"
+        for field, word in zip(FIELDS, words, strict=True)
     ]
     less = f", {budget.discount_percent} % off list prices" if budget.discount_percent else ""
     return f"budget: ${budget.monthly_usd:,} a month; the stack uses {', '.join(shares)}{less}"

@@ -108,19 +108,20 @@ def of_budget(budget: Budget | None, found: StackCost) -> Iterator[Risk]:
         ("expected", Severity.FIX, "what is expected"),
         ("maximum", Severity.KNOW, "all replicas that the stack allows"),
     ):
-        cost = found.total(field) * HOURS_PER_MONTH
+        cost = found.counted(budget.covers, field) * HOURS_PER_MONTH
         if cost.value > bought:
             what = f"A month of {word} costs {cost:$,.0f}, the budget buys ${bought:,.0f}"
             then = "raise the budget, allow fewer replicas, or take cheaper rungs first"
             yield Risk(severity, "Budget", what, "at list price", then)
             return
-    if found.missing:
+    expected = found.counted(budget.covers, "expected") * HOURS_PER_MONTH
+    if expected.missing:
         what = (
-            f"A month of what is expected costs {found.total('expected') * HOURS_PER_MONTH:$,.0f}, "
+            f"A month of what is expected costs {expected:$,.0f}, "
             f"the budget buys ${bought:,.0f}: whether that is enough is not known, "
             "as prices are not published"
         )
-        where = listed(map(str, found.missing))
+        where = listed(map(str, expected.missing))
         yield Risk(Severity.KNOW, "Budget", what, where, "ask for a quote")
 
 

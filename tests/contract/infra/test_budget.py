@@ -1,6 +1,7 @@
 """The budget of a stack, from its words to the resource."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.project import services_of
 from infra.reading.load import parse, read
-from infra.stack import Platform
+from infra.stack import Covers, Platform
 from infra.stack.problems import StackError
+from planner.amount import total
 from planner.choice.cost import HOURS_PER_MONTH
 from scripts.plan.cost import of_budget
 from tests.contract.infra.broken_stacks import edited
@@ -93,11 +95,23 @@ def test_a_budget_of_the_least_that_a_refusal_says_is_taken_and_a_dollar_less_is
             platform(monthly_usd=least - 1, discount_percent=discount)
 
 
+def test_a_budget_of_the_project_counts_what_carries_no_label_too() -> None:
+    found = stack_cost(resolve(platform()))
+    labelled = found.counted(Covers.STACK, "minimum")
+    unlabelled = [found.by_group[name].total("minimum") for name in ("network", "observability")]
+    counted = labelled + total(unlabelled)
+    assert found.counted(Covers.PROJECT, "minimum").value == pytest.approx(counted.value)
+    least = math.ceil(labelled.value * HOURS_PER_MONTH)
+    platform(monthly_usd=least)
+    with pytest.raises(StackError, match="what the stack costs a month at minimum"):
+        platform(monthly_usd=least, covers="project")
+
+
 def test_cost_says_how_much_of_the_budget_the_stack_takes() -> None:
     stack = platform(monthly_usd=2_000_000, discount_percent=50)
     found = stack_cost(resolve(stack))
     assert stack.budget is not None
-    share = found.total("minimum").value * HOURS_PER_MONTH / 2 / 2_000_000
+    share = found.counted(stack.budget.covers, "minimum").value * HOURS_PER_MONTH / 2 / 2_000_000
     said = of_budget(stack.budget, found)
     assert said.startswith(f"budget: $2,000,000 a month; the stack uses {share:.0%} at minimum, ")
     assert " expected, " in said
