@@ -2,7 +2,11 @@
 
 import importlib.util
 import os
+import socketserver
+import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -31,6 +35,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start the clock of the run."""
     config.stash[_STARTED] = time.monotonic()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_servers() -> Iterator[None]:
+    """Keep clients that hang up on a server of a test from printing tracebacks into the results."""
+    printed = socketserver.BaseServer.handle_error
+
+    def handle_error(server: socketserver.BaseServer, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            printed(server, request, client_address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socketserver.BaseServer, "handle_error", handle_error)
+        yield
 
 
 def pytest_terminal_summary(
