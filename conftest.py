@@ -5,7 +5,6 @@ import os
 import socketserver
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -37,18 +36,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STARTED] = time.monotonic()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _quiet_servers() -> Iterator[None]:
-    """Keep clients that hang up on a server of a test from printing tracebacks into the results."""
-    printed = socketserver.BaseServer.handle_error
+_printed = socketserver.BaseServer.handle_error
 
-    def handle_error(server: socketserver.BaseServer, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):
-            printed(server, request, client_address)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socketserver.BaseServer, "handle_error", handle_error)
-        yield
+def _handle_error(self: socketserver.BaseServer, request: Any, client_address: Any) -> None:
+    if not isinstance(sys.exception(), ConnectionError):
+        _printed(self, request, client_address)
+
+
+# clients that hang up on a server of a test would print tracebacks into the results; some hang up
+# when the interpreter ends, after every fixture
+socketserver.BaseServer.handle_error = _handle_error
 
 
 def pytest_terminal_summary(

@@ -105,6 +105,7 @@ def serving(cloud):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    disable_nagle_algorithm = True  # an answer is two writes: the second would wait 40 ms
     protocol_version = "HTTP/1.1"
     held: Cloud
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 from twin.cluster.agent import records
+from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launching.claims import is_claimed
 from twin.cluster.agent.names import Names
@@ -34,6 +35,7 @@ class NodeAgent:
         self._context = context
         self._images = Images(context.rules)
         self._names = Names(context.dir)
+        self._configs = ConfigVersions(context.watches)
         self._runners: dict[str, PodRunner] = {}
         self._lock = threading.Lock()
         self._synced = False
@@ -42,6 +44,7 @@ class NodeAgent:
         """Work until `stop` is set."""
         nodes = threading.Thread(target=self._watch_nodes, args=(stop,), name="agent-nodes")
         nodes.start()
+        self._configs.start(stop)
         for kind, pod in self._context.watches.watch("/api/v1/pods", stop):
             if stop.is_set():
                 break
@@ -94,7 +97,7 @@ class NodeAgent:
             if not deleting:
                 return
             node = _lost(node_name)
-        runner = PodRunner(self._context, pod, node, self._images)
+        runner = PodRunner(self._context, pod, node, self._images, self._configs)
         with self._lock:
             self._runners[runner.uid] = runner
         runner.update(pod)

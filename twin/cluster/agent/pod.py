@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.cluster.agent import lifecycle, names, records, status
+from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
 from twin.cluster.agent.images import Images
@@ -39,10 +40,16 @@ class PodRunner:
         pod: as the API server has it, scheduled; it has an address unless it is being deleted.
         node: it is on.
         images: what has been pulled where.
+        configs: versions of what its volumes may refer to.
     """
 
     def __init__(
-        self, context: ClusterContext, pod: JsonObject, node: JsonObject, images: Images
+        self,
+        context: ClusterContext,
+        pod: JsonObject,
+        node: JsonObject,
+        images: Images,
+        configs: ConfigVersions,
     ) -> None:
         self._context = context
         # None: it was deleted before KWOK gave it an address, and only waits to be removed
@@ -50,6 +57,7 @@ class PodRunner:
         self._pod = pod
         self._node = node
         self._images = images
+        self._configs = configs
         metadata = pod["metadata"]
         self.uid: str = metadata["uid"]
         self.namespace: str = metadata["namespace"]
@@ -68,6 +76,8 @@ class PodRunner:
         self._gone = False
         self._volumes: Volumes | None = None
         self._refresh_at = 0.0
+        self._refreshed: tuple[str, ...] | None = None
+        """Versions of the objects whose content the files have."""
         self._thread = threading.Thread(target=self._run, name=f"pod-{self.name}", daemon=True)
 
     def start(self) -> None:
@@ -247,8 +257,12 @@ class PodRunner:
         if self._volumes is None or time.monotonic() < self._refresh_at:
             return
         self._refresh_at = time.monotonic() + self._refresh_seconds()
+        versions = self._configs.of(self.namespace, self._volumes.references())
+        if versions is not None and versions == self._refreshed:
+            return
         try:
             self._volumes.refresh()
+            self._refreshed = versions
         except (ConfigError, KubeError) as error:  # the files stay as they are
             _log.debug("volumes of %s/%s: %s", self.namespace, self.name, error)
 

@@ -93,10 +93,10 @@ class Monitoring:
                     admin_addresses(self._ctx.dir, self._gateways.items()), cluster
                 )
             ),
-            f"rules/{alert_policies.FILE}": yaml.safe_dump(
+            f"rules/{alert_policies.FILE}": _yaml(
                 alert_policies.rule_file(self._ctx.paths, self._ctx.spec.project, self._clock)
             ),
-            "rules/gke-system.yaml": yaml.safe_dump(system_jobs.system_rules(self._clock)),
+            "rules/gke-system.yaml": _yaml(system_jobs.system_rules(self._clock)),
         }
         pods = self._pods.items()
         for monitoring in _sorted(self._scraped):
@@ -156,7 +156,7 @@ class Monitoring:
                 continue
             metadata = item["metadata"]
             name = f"{item['kind']}--{metadata.get('namespace', '')}--{metadata['name']}.yaml"
-            files[f"rules/{name}"] = yaml.safe_dump(made, sort_keys=False)
+            files[f"rules/{name}"] = _yaml(made)
             problems.append((item, None))
         return files, problems
 
@@ -169,7 +169,7 @@ class Monitoring:
             "rule_files": [f"{self._server.folder}/rules/*.yaml"],
             "scrape_configs": jobs,
         }
-        return yaml.safe_dump(config, sort_keys=False)
+        return _yaml(config)
 
     def _write(self, wanted: dict[str, str]) -> set[str]:
         """Write the files that differ, remove rules and targets nobody wants, name what changed."""
@@ -199,6 +199,11 @@ class Monitoring:
         except KubeError as error:
             if error.status != 404:
                 _LOG.warning("status of %s: %s", item["metadata"]["name"], error.message)
+
+
+def _yaml(content: JsonObject) -> str:
+    # written by libyaml: the configuration is compared each time something moves
+    return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
 def _sorted(informers: list[Informer]) -> list[JsonObject]:

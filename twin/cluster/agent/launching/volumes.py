@@ -80,6 +80,13 @@ class Volumes:
                 raise MountError(text) from error
         return folders
 
+    def references(self) -> list[tuple[str, str]]:
+        """Return the objects that files of the pod follow: plural of the kind, and name."""
+        volumes = self._pod["spec"].get("volumes", [])
+        maps = [("configmaps", one["configMap"]["name"]) for one in volumes if "configMap" in one]
+        secrets = [("secrets", one["secret"]["secretName"]) for one in volumes if "secret" in one]
+        return maps + secrets
+
     def refresh(self) -> None:
         """Bring what changed in ConfigMaps and Secrets to the files, as the kubelet does.
 

@@ -14,8 +14,8 @@ from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority
+from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import node
-from twin.tests.running.eventually import eventually
 from twin.toolchain import ToolError, tool
 from twin.wire.kube import Kube
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import condition, engine, node, pod
-from twin.tests.running.eventually import eventually
 from twin.wire.kube import Kube, KubeError
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]

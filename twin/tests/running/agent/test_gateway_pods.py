@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from twin.cluster.base import podports
+from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import condition, pod
-from twin.tests.running.eventually import eventually
 from twin.toolchain import share
 from twin.wire.kube import Kube, KubeError
 

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.launch import Launch, Place, plan
 from twin.cluster.agent.launching.volumes import Mount
+from twin.tests.eventually import eventually
 from twin.tests.running.sample import put_weights
 from twin.world.rules import Rules
 
@@ -112,13 +112,6 @@ def described(port: int) -> dict[str, Any]:
 
 def stage(port: int) -> str:
     return described(port).get("stage", "")
-
-
-def eventually(found: Any) -> None:
-    limit = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < limit
-        time.sleep(0.05)
 
 
 def test_one_container_of_a_pair_serves_and_the_other_sleeps(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twin.tests.running.eventually import eventually
+from twin.tests.eventually import eventually
 from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, PORT, ask
 from twin.tests.running.gateway.cluster import Cluster
 from twin.tests.running.gateway.manifests import gateway, model_rules, route, service

@@ -26,7 +26,7 @@ from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.host.paths import TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
-from twin.tests.running.eventually import eventually
+from twin.tests.eventually import eventually
 from twin.toolchain import ToolError, tool
 from twin.wire.kube import Kube
 

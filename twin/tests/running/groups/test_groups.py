@@ -15,7 +15,7 @@ from gke_inference.catalogue.rungs import RungArgs, check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.base.context import ClusterContext
-from twin.tests.running.eventually import eventually
+from twin.tests.eventually import eventually
 from twin.tests.running.sample import put_weights
 from twin.wire.kube import Kube
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.tests.running.eventually import eventually
+from twin.tests.eventually import eventually
 from twin.wire.kube import Kube, KubeError
 
 pytestmark = pytest.mark.needs_tools

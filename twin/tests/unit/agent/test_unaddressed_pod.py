@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.pod import PodRunner
 from twin.cluster.base.context import ClusterContext
@@ -37,7 +38,8 @@ class Cluster:
 def test_it_is_removed_at_once_with_its_folder(tmp_path: Path, status: Any):
     cluster = Cluster(tmp_path)
     context, images = cast(ClusterContext, cluster), cast(Images, None)
-    runner = PodRunner(context, POD, {"metadata": {"name": "l4-1"}}, images)
+    configs = cast(ConfigVersions, None)
+    runner = PodRunner(context, POD, {"metadata": {"name": "l4-1"}}, images, configs)
     runner.update({**POD, "status": status})  # an address may still come meanwhile
     runner.start()
     runner.join(10)
