@@ -1,4 +1,4 @@
-"""Rules about the budget: it is not below the least cost, and who is told can be told."""
+"""Rules about the budget: it is not below the least cost, and who is to be notified can be."""
 
 import math
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def check_budget(platform: Platform) -> Iterator[InputError]:
             listed = ", ".join(map(str, shares))
             yield InputError(join("budget", field), "must name a share once", Bare(listed))
     if not budget.billing_admins and not budget.notify and budget.topic is None:
-        message = "must be true, or notify or topic be given: nobody would be told"
+        message = "must be true, or notify or topic be given: nobody would be notified"
         yield InputError(join("budget", "billing_admins"), message, False)
 
 

@@ -1,4 +1,4 @@
-"""Monitoring: what is scraped, and who is told."""
+"""Monitoring: what is scraped, and who is notified."""
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ class Monitoring(StackModel):
     dashboards: bool = True
     """Whether dashboards are made."""
     notify: dict[Name, Receiver] = Field(default_factory=dict[str, Receiver])
-    """Who is told of alerts, by name; by default they are in the console only, which is refused
+    """Who is notified of alerts, by name; by default they are in the console only, which is refused
     where protection is on."""
     runbooks_url: HttpsUrl | None = None
     """Where people read docs/runbooks of this repository; each alert links to its page there."""

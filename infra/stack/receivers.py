@@ -1,4 +1,4 @@
-"""Receivers: who is told when something is wrong, and by which way."""
+"""Receivers: who is notified when something is wrong, and how."""
 
 from enum import StrEnum
 
@@ -40,7 +40,7 @@ class Receiver(StackModel):
     kind: ReceiverKind
     """How it is reached."""
     severity: Severity = Severity.WARNING
-    """The least that it is told: `warning` is everything, `critical` what cannot wait."""
+    """Least severity it is notified of: `warning` is everything, `critical` what cannot wait."""
     address: EmailAddress | None = None
     """Email only: the address."""
     channel: Channel | None = None

@@ -1,4 +1,4 @@
-"""Alert policies of the stack, and whether each receiver is told what it asked for."""
+"""Alert policies of the stack, and whether each receiver is notified of what it asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -102,7 +102,7 @@ def judged_channel(
     told: Sequence[Alert],
     policies: Mapping[str, Object],
 ) -> Row:
-    """Return whether a channel is on, of the receiver's kind, and on each policy it is told of.
+    """Return whether a channel is on, of the receiver's kind, and on each policy it is notified of.
 
     Fields: docs.cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.notificationChannels
     (2026-11-22).

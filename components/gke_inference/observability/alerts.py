@@ -1,4 +1,4 @@
-"""Who is told what: alert policies of a platform, and the channels they reach people by."""
+"""Who is notified of what: alert policies of a platform, and the channels they reach people by."""
 
 from typing import NotRequired, TypedDict
 
@@ -63,7 +63,7 @@ class AlertsArgs(TypedDict):
     queue_limit: NotRequired[int]
     """Waiting requests per replica that raise an alert after 5 minutes. Default 20."""
     receivers: NotRequired[list[ReceiverArgs]]
-    """Who is told. Default: nobody; incidents are in the console only."""
+    """Who is notified. Default: nobody; incidents are in the console only."""
     runbooks_url: NotRequired[str]
     """Where people read the runbooks: each alert links to `URL/NAME.md`. Default: no link."""
 
@@ -202,7 +202,7 @@ def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocum
 
 
 def is_told(least: str, severity: str) -> bool:
-    """Returns whether a receiver of a least severity is told of an alert of some severity."""
+    """Returns whether a receiver of a least severity is notified of an alert of some severity."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 

@@ -1,4 +1,4 @@
-"""Who is told when a month costs more than was meant, before the bill comes."""
+"""A budget: who is notified when a month costs more than planned."""
 
 import re
 from typing import Any, NotRequired, TypedDict
@@ -30,14 +30,14 @@ class BudgetArgs(TypedDict):
     title: str
     """Its name in the console."""
     alert_percents: NotRequired[list[int]]
-    """Shares of the amount at which people are told, 1 to 1000. Default 50, 90 and 100."""
+    """Shares of the amount at which people are notified, 1 to 1000. Default 50, 90 and 100."""
     billing_admins: NotRequired[bool]
-    """Whether the account's administrators and users are told by mail, too. Default yes."""
+    """Whether the account's administrators and users are notified by mail, too. Default yes."""
     channels: NotRequired[list[pulumi.Input[str]]]
     """Resource names of notification channels of the type e-mail, 5 at most: budgets know no other
     type."""
     forecast_percents: NotRequired[list[int]]
-    """Shares at which people are told when the month is forecast to reach them. Default 100."""
+    """Shares at which people are notified when the month is forecast to reach them. Default 100."""
     label: NotRequired[dict[str, str]]
     """One label and its value: only what carries it is counted. Default: the whole project. Load
     balancers, networks and metrics carry none."""
@@ -80,7 +80,7 @@ class Budget(pulumi.ComponentResource):
 
 
 def _receivers(args: BudgetArgs) -> "billing.BudgetAllUpdatesRuleArgsDict | None":
-    """Returns who is told beside the account's own people; `None` where nobody is."""
+    """Returns who is notified beside the account's own people; `None` where nobody is."""
     channels, topic = args.get("channels") or [], args.get("topic")
     if not channels and topic is None:
         return None
@@ -141,5 +141,5 @@ def _check(args: BudgetArgs) -> None:
     if isinstance(topic, str) and not _TOPIC.fullmatch(topic):
         raise pulumi.InputPropertyError("topic", f"must be projects/P/topics/NAME, got {topic!r}")
     if not args.get("billing_admins", True) and not channels and topic is None:
-        message = "must be left out where nobody else is told, got false"
+        message = "must be left out where nobody else is notified, got false"
         raise pulumi.InputPropertyError("billingAdmins", message)

@@ -78,7 +78,7 @@ def test_the_accounts_people_can_be_left_out_where_others_are_told(recorder):
         ({"label": {"env": "prod", "team": "a"}}, "label.*must be one label.*env, team"),
         ({"channels": [CHANNEL] * 6}, "channels.*must be at most 5, got 6"),
         ({"topic": "bills"}, "topic.*must be projects/P/topics/NAME"),
-        ({"billing_admins": False}, "billingAdmins.*nobody else is told"),
+        ({"billing_admins": False}, "billingAdmins.*nobody else is notified"),
     ],
 )
 def test_what_a_budget_cannot_be_is_refused(recorder, change, message):
