@@ -3,6 +3,7 @@
 import http.client
 import importlib
 import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from twin.wire.kube import JsonObject
 
 _grpc: Any = importlib.import_module("grpc")
 _SERVING = 1
+_channels: dict[str, Any] = {}
+"""Connections that answered, kept for the next probe: making one takes longer than asking."""
+_channels_lock = threading.Lock()
 Target = Callable[[int | str], tuple[str, int]]
 """Resolves a container port, by number or name, to (address, port)."""
 
@@ -56,12 +60,17 @@ def _grpc_health(spec: JsonObject, target: Target, timeout: float) -> str | None
     address, port = target(spec["port"])
     service = str(spec.get("service") or "").encode()
     request = b"\x0a" + bytes([len(service)]) + service if service else b""
-    with _grpc.insecure_channel(f"{address}:{port}") as channel:
-        call = channel.unary_unary("/grpc.health.v1.Health/Check")
-        try:
-            answer: bytes = call(request, timeout=timeout)
-        except _grpc.RpcError as error:
-            return f"timeout or error: health rpc failed: {error.code().name}"
+    place = f"{address}:{port}"
+    with _channels_lock:
+        channel = _channels.pop(place, None) or _grpc.insecure_channel(place)
+    call = channel.unary_unary("/grpc.health.v1.Health/Check")
+    try:
+        answer: bytes = call(request, timeout=timeout)
+    except _grpc.RpcError as error:
+        channel.close()  # one that failed waits before it connects again
+        return f"timeout or error: health rpc failed: {error.code().name}"
+    with _channels_lock:
+        _channels[place] = channel
     serving = answer[:2] == bytes([0x08, _SERVING])
     return None if serving else "service unhealthy (responded with NOT_SERVING)"
 
