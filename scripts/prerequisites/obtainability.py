@@ -38,7 +38,7 @@ def obtainability(project: Project) -> Iterator[Finding]:
 def _finding(project: Project, region: RegionPlan, zones: tuple[str, ...], rung: Rung) -> Finding:
     name = f"{rung.machine_type} {rung.provisioning} in {region.name}"
     if rung.kind == "tpu":
-        says = "Google offers no odds for TPUs; see Compute Engine's reservations and calendar mode"
+        says = "Google offers no odds for TPUs; reserve them, or book them in calendar mode"
         return Finding(_SUBJECT, name, State.UNSEEN, says, is_required=False)
     least, _ = replicas_on(region, rung)
     size = max(least, rung.hosts)

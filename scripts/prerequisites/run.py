@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from scripts.prerequisites.apis import apis, permissions
+from scripts.prerequisites.calendar_mode import calendar_mode
 from scripts.prerequisites.disks import disks
 from scripts.prerequisites.endpoint import certificates, records
 from scripts.prerequisites.existing import existing
@@ -23,7 +24,7 @@ GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "what exists": (existing, shared_vpc, existing_clusters),
     "quotas": (quotas,),
     "reservations": (reservations,),
-    "odds of spot and flex-start machines": (obtainability,),
+    "odds of machines that are not reserved": (obtainability, calendar_mode),
     "certificates and DNS": (certificates, records),
     "snapshots and disk images": (disks,),
     "container images": (connection, container_images),

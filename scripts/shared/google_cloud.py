@@ -70,6 +70,7 @@ _READING: Final = (
     ":getIamPolicy",
     ":testIamPermissions",
     "/testIamPermissions",
+    "/advice/calendarMode",
     "/advice/capacity",
     "/v2/entries:list",
 )

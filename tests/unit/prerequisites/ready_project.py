@@ -38,6 +38,9 @@ class ReadyProject(FakeGoogle):
         self.odds: dict[str, float | None] = {}
         """Obtainability by machine type; 0.9 by default."""
         self.asked_odds: list[Json] = []
+        self.asked_weeks: list[Json] = []
+        self.week: Json = {"location": "zones/us-central1-b", "startTime": "2026-12-01T00:00:00Z"}
+        """What Compute Engine advises for calendar mode."""
         self.objects: dict[str, dict[str, str | int]] = {}
         """Text of an object, or its size, by its name, by bucket."""
         self._fill()
@@ -66,8 +69,8 @@ class ReadyProject(FakeGoogle):
         if path.endswith(":getEffectivePolicy"):
             constraint = path.rpartition("/")[2].partition(":")[0]
             return {"spec": {"rules": self.policies.get(constraint, [{"allowAll": True}])}}
-        if path.endswith("/advice/capacity"):
-            return self._odds(body)
+        if "/advice/" in path:
+            return self._odds(body) if path.endswith("/capacity") else self._week(path, body)
         return self._object(path, query) if path.startswith(f"{STORAGE}/b/") else None
 
     def _services(self, query: dict[str, str]) -> Json:
@@ -85,6 +88,11 @@ class ReadyProject(FakeGoogle):
         zone = body["distributionPolicy"]["zones"][0]["zone"]
         scores = {} if odds is None else {"obtainability": odds, "estimatedUptime": "600s"}
         return {"recommendations": [{"scores": scores, "shards": [{"zone": zone}]}]}
+
+    def _week(self, path: str, body: Json) -> Json:
+        assert path.endswith("/calendarMode")
+        self.asked_weeks.append(body)
+        return {"recommendations": [{"recommendationsPerSpec": {"rung": self.week}}]}
 
     def _object(self, path: str, query: dict[str, str]) -> Json | None:
         bucket, _, name = path.removeprefix(f"{STORAGE}/b/").partition("/o")

@@ -1,12 +1,18 @@
 """Reservations and the odds of machines that are not reserved."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scripts.prerequisites.finding import State
+from infra.plan import resolve
+from infra.reading.load import parse
+from scripts.prerequisites.calendar_mode import calendar_mode
+from scripts.prerequisites.finding import Project, State
 from scripts.prerequisites.obtainability import obtainability
 from scripts.prerequisites.reservations import reservations
+from tests.contract.infra.broken_stacks import edited
 from tests.unit.bootstrap.fake_google import refused
 from tests.unit.prerequisites.ready_project import COMPUTE, machines, tpus
 
@@ -163,3 +169,52 @@ def test_odds_are_advice_and_fail_nothing(google, project, odds, state):
 def test_nobody_tells_the_odds_of_a_tpu(project):
     (one, *_) = [each for each in obtainability(project) if each.name.startswith("ct6e")]
     assert (one.state, one.is_problem) == (State.UNSEEN, False)
+
+
+def booked(project: Project, capacity: str) -> Project:
+    """Return it with the first rung of a capacity in calendar mode."""
+    rung = ["capacity", capacity, "rungs", 0, "provisioning"]
+    platform = parse(json.dumps(edited("prod", [{"at": rung, "value": "calendar"}])))
+    return replace(project, plan=resolve(platform))
+
+
+def test_the_next_week_of_a_rung_in_calendar_mode_is_asked_for_once(google, project):
+    assert list(calendar_mode(project)) == []
+    before = datetime.now(UTC).replace(microsecond=0)
+    found = list(calendar_mode(booked(project, "interactive")))
+    regions = ("us-central1", "europe-west4", "asia-northeast1")
+    assert [each.name for each in found] == [f"12 x ct6e-standard-4t in {name}" for name in regions]
+    one = found[0]
+    assert one.says == "free in us-central1-b for 7 days from 2026-12-01T00:00:00Z"
+    assert (one.state, one.is_required) == (State.MET, False)
+    spec = google.asked_weeks[0]["futureResourcesSpecs"]["rung"]
+    assert spec["targetResources"]["aggregateResources"] == {
+        "acceleratorCount": 48,
+        "vmFamily": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT6E",
+        "workloadType": "SERVING",
+    }
+    assert spec["locationPolicy"]["locations"] == {"zones/us-central1-b": {"preference": "ALLOW"}}
+    times = spec["timeRangeSpec"]
+    assert times["minDuration"] == times["maxDuration"] == "604800s"
+    begins, ends = (
+        datetime.fromisoformat(times[each])
+        for each in ("startTimeNotEarlierThan", "startTimeNotLaterThan")
+    )
+    assert begins >= before
+    assert ends - begins == timedelta(days=28)
+
+
+def test_gpus_in_calendar_mode_are_asked_for_by_machine(google, project):
+    one = next(calendar_mode(booked(project, "heavy")))
+    spec = google.asked_weeks[0]["futureResourcesSpecs"]["rung"]
+    count = int(one.name.split(" x ")[0])
+    assert spec["targetResources"] == {
+        "specificSkuResources": {"instanceCount": count, "machineType": "a3-ultragpu-8g"}
+    }
+
+
+def test_a_week_that_nobody_can_have_is_advice_and_fails_nothing(google, project):
+    google.week = {"otherLocations": {"zones/us-central1-b": {"status": "NO_CAPACITY"}}}
+    one = next(iter(calendar_mode(booked(project, "interactive"))))
+    assert one.says == "no 7 days that begin within 28 days are free"
+    assert (one.state, one.is_problem) == (State.UNLIKELY, False)
