@@ -51,7 +51,7 @@ test-unit: $(READY) ## every test that needs no tools
 
 test-running: $(READY) ## tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
-	@$(BIN)/pytest -q -n auto --dist loadgroup --budget 1500 -m needs_tools
+	@$(BIN)/pytest -q -n auto --dist loadgroup --reruns 1 --budget 1500 -m needs_tools
 
 soak: $(READY) ## the runs that are too long for make test; writes docs/soak.md
 	@$(RUN) tools

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 
 GROUPS = (
-    "tests/platform/whole/",
-    "tests/platform/faults/test_faults.py",
     "tests/preview/",
+    "tests/platform/whole/",
     "tests/platform/faults/test_groups_of_hosts.py",
-    "twin/tests/running/gateway/",
-    "twin/tests/running/cluster/",
-    "tests/platform/tutorial/",
-    "tests/platform/bootstrap/",
-    "twin/tests/running/kubernetes/",
-    "twin/tests/running/groups/",
-    "twin/tests/running/agent/",
-    "tests/xla/",
+    "tests/platform/faults/test_faults.py",
     "tests/platform/examples/",
+    "tests/xla/",
+    "twin/tests/running/gateway/",
+    "twin/tests/running/kubernetes/",
+    "tests/platform/bootstrap/",
+    "tests/platform/tutorial/",
+    "twin/tests/running/agent/",
     "tests/platform/faults/test_pictures.py",
+    "twin/tests/running/cluster/",
+    "twin/tests/running/groups/",
 )
 """Folders and files whose tests share a worker, longest first; any other file is a group."""
 
