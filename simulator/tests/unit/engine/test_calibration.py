@@ -52,6 +52,7 @@ def at_twenty() -> dict[str, Stage]:
     }
 
 
+@pytest.mark.soak
 def test_round_robin_has_its_knee_at_twenty_requests_a_second_and_affinity_has_none(
     at_twenty: dict[str, Stage],
 ):

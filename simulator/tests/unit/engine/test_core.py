@@ -116,7 +116,7 @@ def without_process(page: str) -> str:
         ("--no-enable-prefix-caching", "--scheduling-policy", "priority"),
     ],
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(events=histories())
 def test_skipping_ahead_gives_what_stepping_one_by_one_gives(
     flags: tuple[str, ...], events: list[Event]
