@@ -28,6 +28,8 @@ class RegionPlan:
     location: str
     """Where the cluster stands: the region, or the first zone of a zonal cluster."""
     cluster_name: str
+    namespace: str
+    """Namespace of the models."""
     capacity: Mapping[str, RegionCapacity]
     """Every capacity of the stack as the region has it, by name."""
     served: tuple[ServedModel, ...]
@@ -92,6 +94,7 @@ def _region(
         settings=settings,
         location=location,
         cluster_name=cluster_name,
+        namespace=Names(platform).namespace(),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
     )
