@@ -11,16 +11,18 @@ import pulumi
 gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from infra.platform_reference import Reference  # noqa: E402 - the reason above
 from infra.program import deploy  # noqa: E402 - the reason above
 from infra.reading.load import load  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
+reference = Reference()
 try:
-    stack = load()
+    stack = load(reference.settings)
 except StackError as error:
     # The engine shows this as it is, without a traceback, and nothing is registered.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
     raise pulumi.RunError(
         "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
     ) from None
-deploy(stack)
+deploy(stack, reference.shared)

@@ -7,10 +7,12 @@ import pulumi
 
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
+from infra.arguments.sharing import catalogue_path
 from infra.plan import Plan, ServedModel
 from infra.plan.endpoint import endpoint
+from infra.platform_reference import OUTPUT, Shared, record
 from infra.region import BuiltRegion
-from infra.stack import Model, Platform
+from infra.stack import Layer, Model, Platform
 
 
 def exports(plan: Plan, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def exports(plan: Plan, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
         for region, parts in built.items()
         if parts.gateway is not None
     }
-    return {
+    exported = {
         "addresses": {
             region: parts.gateway.address
             for region, parts in built.items()
@@ -36,6 +38,38 @@ def exports(plan: Plan, built: Mapping[str, BuiltRegion]) -> dict[str, Any]:
             for region, parts in built.items()
         },
         "endpoint": next(iter(endpoints.values()), pulumi.Output.from_input("")),
+        "endpoints": endpoints,
+        "models": {name: described(platform, model) for name, model in platform.models.items()},
+        "placements": {name: placements(plan.models[name]) for name in platform.models},
+    }
+    if platform.layer is Layer.PLATFORM:
+        exported[OUTPUT] = record(
+            platform,
+            {
+                region: {
+                    "address": parts.gateway.address if parts.gateway is not None else "",
+                    "cluster": parts.cluster.cluster_name,
+                    "endpoint": parts.cluster.endpoint,
+                }
+                for region, parts in built.items()
+            },
+        )
+    return exported
+
+
+def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
+    """Return the outputs of a serving stack by name."""
+    platform = plan.platform
+    addresses = {
+        name: shared.regions[name].address for name, region in plan.regions.items() if region.served
+    }
+    endpoints = {
+        name: endpoint(platform.gateway, address) for name, address in addresses.items() if address
+    }
+    return {
+        "addresses": addresses,
+        "catalogue": catalogue_path(platform),
+        "endpoint": next(iter(endpoints.values()), ""),
         "endpoints": endpoints,
         "models": {name: described(platform, model) for name, model in platform.models.items()},
         "placements": {name: placements(plan.models[name]) for name in platform.models},

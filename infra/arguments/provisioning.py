@@ -198,18 +198,26 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
         models["cache_zones"] = zones
     made = {"models": models} if region.settings.existing.bucket is None else {}
     if region.served:
-        made["caches"] = ModelBucketArgs(
-            bucket_name=names.bucket("caches", region.name),
-            force_destroy=True,  # what is lost is compiled again
-            labels={"env": platform.environment},
-            location=region.name,
-            project=platform.project,
-            soft_delete_days=0,
-        )
+        made["caches"] = _caches_args(platform, region, None)
+    for team in platform.teams:
+        made[f"caches-{team}"] = _caches_args(platform, region, team)
     if region.settings.data_key is not None:
         for args in made.values():
             args["kms_key"] = region.settings.data_key
     return made
+
+
+def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> ModelBucketArgs:
+    """Return the arguments of the bucket of compiled programs, which no two teams share."""
+    labels = {"env": platform.environment}
+    return ModelBucketArgs(
+        bucket_name=Names(platform).bucket("caches", region.name, team),
+        force_destroy=True,  # what is lost is compiled again
+        labels=labels if team is None else labels | {"team": team},
+        location=region.name,
+        project=platform.project,
+        soft_delete_days=0,
+    )
 
 
 def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:

@@ -13,7 +13,7 @@ from infra.plan.capacity import (
 )
 from infra.plan.names import Names, object_name, version_name
 from infra.plan.served import CanaryVersion, ServedModel
-from infra.stack import ClusterSpread, Form, Model, Platform, Region
+from infra.stack import ClusterSpread, Form, Layer, Model, Platform, Region
 
 _STANDBY = 1
 """Warm GPU replicas of a paired model, where the stack does not say."""
@@ -34,6 +34,13 @@ class RegionPlan:
     """Every capacity of the stack as the region has it, by name."""
     served: tuple[ServedModel, ...]
     """Every model, a canary right behind its model, in the order of the stack."""
+    is_shared: bool = False
+    """Whether serving stacks bring the models."""
+
+    @property
+    def has_gateway(self) -> bool:
+        """Whether there is something to serve, now or from other stacks."""
+        return self.is_shared or bool(self.served)
 
     @property
     def used_capacity(self) -> tuple[RegionCapacity, ...]:
@@ -43,6 +50,8 @@ class RegionPlan:
     @property
     def has_groups(self) -> bool:
         """Whether a replica of some model may span several hosts."""
+        if self.is_shared:
+            return any(capacity.spans_hosts for capacity in self.used_capacity)
         return any(served.capacity.spans_hosts for served in self.served)
 
 
@@ -97,6 +106,7 @@ def _region(
         namespace=Names(platform).namespace(),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
+        is_shared=platform.layer is Layer.PLATFORM,
     )
 
 

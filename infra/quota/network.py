@@ -25,7 +25,7 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
         yield from _groups(region)
         if is_made:
             yield from _nat(region)
-        if region.served:
+        if region.has_gateway:
             yield from _gateway(plan.platform.gateway, region)
 
 

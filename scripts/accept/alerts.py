@@ -8,6 +8,7 @@ from gke_inference.observability.alert_source import alerts as alerts_of
 from gke_inference.observability.alerts import KINDS, is_told
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
+from infra.plan.names import Names
 from infra.stack import Receiver, Severity
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
@@ -39,7 +40,7 @@ def alerts(deployed: Deployed) -> Iterator[Row]:
 
 
 def _title(deployed: Deployed) -> str:
-    return f"{deployed.plan.platform.prefix} {deployed.plan.platform.environment}"
+    return Names(deployed.plan.platform).title()
 
 
 def _policies(deployed: Deployed) -> Iterator[tuple[str, Object]]:

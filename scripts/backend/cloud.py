@@ -101,7 +101,7 @@ class CloudBackend:
         platform = self.plan.platform
         name = Names(platform).address()
         for region, planned in self.plan.regions.items():
-            if not planned.served:
+            if not planned.has_gateway:
                 continue
             where = f"{self.cloud.project}/regions/{region}/addresses/{name}"
             try:

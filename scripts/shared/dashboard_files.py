@@ -5,6 +5,7 @@ from pathlib import Path
 from gke_inference.observability.dashboard_source import dashboards as made_for
 from infra.arguments.observability import scope
 from infra.plan import Plan
+from infra.plan.names import Names
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
 from twin.cluster import lifecycle as clusters
@@ -33,7 +34,7 @@ def publish(plan: Plan, paths: TwinPaths) -> dict[str, str]:
     A cluster whose Prometheus never ran has none.
     """
     pages = made_for(scope(plan), window=_TWIN_WINDOW)
-    title = f"{plan.platform.prefix} {plan.platform.environment}"
+    title = Names(plan.platform).title()
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):
         address = address_of(folder)

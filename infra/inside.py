@@ -1,0 +1,39 @@
+"""How the objects of a cluster are registered: by which provider, whose they are, which images."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from infra.images import taken_from_repository
+from infra.ownership import owned
+from infra.plan import RegionPlan
+from infra.stack import Platform
+
+
+def inside(
+    platform: Platform,
+    region: RegionPlan,
+    kubeconfig: pulumi.Input[str],
+    after: list[pulumi.Resource] | None = None,
+) -> pulumi.ResourceOptions:
+    """Return the options of objects in a cluster: their provider, owner and images.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        kubeconfig: Of the cluster.
+        after: What must be there before, and go later: where the stack makes it, the cluster.
+    """
+    # Objects go before the pools that run them, and a cluster goes last.
+    provider = kubernetes.Provider(
+        region.name,
+        cluster_identifier=f"{platform.project}/{region.name}",  # a new kubeconfig replaces nothing
+        kubeconfig=kubeconfig,
+        # A run that was killed is finished by the next one. In an existing cluster an object of the
+        # same name may be somebody else's: to take it over would be to delete it in the end.
+        upsert_existing_objects=region.settings.existing.cluster is None,
+        opts=pulumi.ResourceOptions(depends_on=after),
+    )
+    images = taken_from_repository(platform, region.name)
+    return pulumi.ResourceOptions(
+        providers=[provider], transformations=[owned(platform), *(images or [])]
+    )
