@@ -7,9 +7,8 @@ import pulumi
 
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
-from infra.arguments.sharing import catalogue_path
 from infra.plan import Plan, ServedModel
-from infra.plan.endpoint import endpoint
+from infra.plan.endpoint import catalogue_path, endpoint
 from infra.platform_reference import OUTPUT, Shared, record
 from infra.region import BuiltRegion
 from infra.stack import Layer, Model, Platform

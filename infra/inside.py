@@ -6,7 +6,7 @@ import pulumi_kubernetes as kubernetes
 from infra.images import taken_from_repository
 from infra.ownership import owned
 from infra.plan import RegionPlan
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 
 
 def inside(
@@ -23,10 +23,12 @@ def inside(
         kubeconfig: Of the cluster.
         after: What must be there before, and go later: where the stack makes it, the cluster.
     """
+    # A new kubeconfig replaces nothing. Where the stack has no cluster, it is found by this name.
+    found_by = region.cluster_name if platform.layer is Layer.SERVING else region.name
     # Objects go before the pools that run them, and a cluster goes last.
     provider = kubernetes.Provider(
         region.name,
-        cluster_identifier=f"{platform.project}/{region.name}",  # a new kubeconfig replaces nothing
+        cluster_identifier=f"{platform.project}/{found_by}",
         kubeconfig=kubeconfig,
         # A run that was killed is finished by the next one. In an existing cluster an object of the
         # same name may be somebody else's: to take it over would be to delete it in the end.

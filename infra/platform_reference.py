@@ -70,15 +70,16 @@ def record(
     }
 
 
-def planned(platform: Platform, clusters: Mapping[str, str]) -> dict[str, Any]:
+def planned(platform: Platform, clusters: Mapping[str, str], endpoint: str = "") -> dict[str, Any]:
     """Return the output `platform` of a platform that is not up: without addresses and endpoints.
 
     Args:
         platform: The platform's stack.
         clusters: Names of the clusters, by region.
+        endpoint: Of every control plane, where something stands for them.
     """
     regions = {
-        name: {"address": "", "cluster": cluster, "endpoint": ""}
+        name: {"address": "", "cluster": cluster, "endpoint": endpoint}
         for name, cluster in clusters.items()
     }
     return record(platform, regions)

@@ -7,13 +7,13 @@ import pulumi
 from gke_inference.cluster.workload_identity import BucketAccessArgs
 from gke_inference.gateway.inference_gateway import RouteSourceArgs
 from gke_inference.gateway.model_routes import ModelRoutesArgs
-from gke_inference.gateway.routes import CATALOGUE_PATH
 from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
 from gke_inference.namespace.team_share import TeamShareArgs
 from gke_inference.serving.model_server import ModelServer
 from infra.arguments.ingress import ingress_args
 from infra.arguments.models import routed_models
 from infra.plan import RegionPlan
+from infra.plan.endpoint import catalogue_path
 from infra.plan.names import Names
 from infra.stack import Platform
 
@@ -72,14 +72,6 @@ def route_sources(platform: Platform) -> list[RouteSourceArgs]:
             source["hostname"] = team.hostname
         found.append(source)
     return found
-
-
-def catalogue_path(platform: Platform) -> str:
-    """Return the path on which a stack's models are listed: a team's own where a host is shared."""
-    team = platform.teams.get(platform.team or "")
-    if team is None or team.hostname is not None:
-        return CATALOGUE_PATH
-    return f"/{platform.team}{CATALOGUE_PATH}"
 
 
 def model_routes_args(

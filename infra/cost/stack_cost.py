@@ -14,6 +14,7 @@ from infra.cost.parts import ACCELERATORS, GROUPS, Part
 from infra.cost.storage import project_parts, storage_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan
+from infra.stack import Layer
 from planner.amount import Amount, Missing, total
 from planner.choice.cost import FIELDS, MEAN_SHARE, Bill, bill, outdated
 
@@ -79,7 +80,7 @@ class StackCost:
 def stack_cost(
     plan: Plan, mean_share: float = MEAN_SHARE, usage: Usage = DEFAULT_USAGE
 ) -> StackCost:
-    """Return what a stack costs.
+    """Return what a stack costs: a platform without models, a team's models without the platform.
 
     Args:
         plan: Of the stack.
@@ -96,12 +97,16 @@ def stack_cost(
 
 
 def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Iterator[Part]:
-    yield from cluster_parts(plan, mean_share)
+    has_clusters = plan.platform.layer is not Layer.SERVING
+    if has_clusters:
+        yield from cluster_parts(plan, mean_share)
     for name, region in plan.regions.items():
-        system = system_nodes(region, mean_share)
+        system = system_nodes(region, mean_share) if has_clusters else None
         nodes = [*([system] if system else []), *accelerator_nodes(region, machines)]
-        yield from network_parts(name, plan.platform.gateway.exposure, nodes, usage)
+        if has_clusters:
+            yield from network_parts(name, plan.platform.gateway.exposure, nodes, usage)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)
-    yield from project_parts(plan)
+    if has_clusters:
+        yield from project_parts(plan)

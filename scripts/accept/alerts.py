@@ -9,7 +9,7 @@ from gke_inference.observability.alerts import KINDS, is_told
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
 from infra.plan.names import Names
-from infra.stack import Receiver, Severity
+from infra.stack import Layer, Receiver, Severity
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 
@@ -19,6 +19,10 @@ _MONITORING: Final = "monitoring.googleapis.com/v3/projects"
 def alerts(deployed: Deployed) -> Iterator[Row]:
     """Yield whether the alert policies are on, and lead to each receiver of the stack."""
     settings = deployed.plan.platform.monitoring
+    if deployed.plan.platform.layer is Layer.PLATFORM:
+        subject = Subject("alerts", deployed.stack, "no promise")
+        yield subject.skipped("alerts are those of the serving stacks")
+        return
     if not settings.alerts:
         yield Subject("alerts", deployed.stack, "no promise").skipped("monitoring.alerts is off")
         return

@@ -128,7 +128,7 @@ class Deployed:
         """
         names = Names(self.plan.platform)
         namespaces = "/apis/gateway.networking.k8s.io/v1/namespaces"
-        path = f"{namespaces}/{names.namespace()}/gateways/{names.gateway()}"
+        path = f"{namespaces}/{names.gateway_namespace()}/gateways/{names.gateway()}"
         return self.clusters[region].api.get(path)
 
 

@@ -146,6 +146,15 @@ class Engine(PulumiCli):
         """
         return super().deployment(name) if self._has_state(name) else {}
 
+    def outputs_of(self, name: str) -> dict[str, Any]:
+        """Return the outputs of a stack, none for one that was never up; no plugin is asked."""
+        if not self._has_state(name):
+            return {}
+        checkpoint: dict[str, Any] = json.loads(self._state(name).read_text())["checkpoint"]
+        resources: list[dict[str, Any]] = (checkpoint.get("latest") or {}).get("resources") or []
+        roots = (each for each in resources if each["type"] == "pulumi:pulumi:Stack")
+        return next((each.get("outputs") or {} for each in roots), {})
+
     def stacks(self) -> list[str]:
         """Return the stacks this twin has state of."""
         folder = self.paths.root / "pulumi-state" / ".pulumi" / "stacks" / PROJECT

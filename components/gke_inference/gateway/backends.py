@@ -8,6 +8,7 @@ import pulumi
 
 from gke_inference.base.manifests import Manifest, register
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import api
 
 from . import canary as gateway_canary
@@ -16,7 +17,7 @@ from . import routes as gateway_routes
 from .checks import FAILURE_MODES
 from .model_catalogue import catalogue_objects
 from .picker import picker_objects
-from .routes import CATALOGUE_PATH, RoutedModel
+from .routes import RoutedModel
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ from gke_inference.base.manifests import (
     manifest,
     service,
 )
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import image
-
-from .routes import CATALOGUE_PATH
 
 PORT = 8080
 COMPONENT = "model-catalogue"

@@ -4,10 +4,11 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+
 from .backends import Backends
 from .checks import checked_models
 from .inference_gateway import RoutedModelArgs
-from .routes import CATALOGUE_PATH
 
 
 class ModelRoutesArgs(TypedDict):

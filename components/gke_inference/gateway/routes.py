@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
@@ -18,8 +19,6 @@ RULES_PER_ROUTE = 2
 BATCH_PRIORITY = -1
 PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions")
 """What clients of a model with live adapters may call."""
-CATALOGUE_PATH = "/v1/models"
-"""Where a Gateway lists its models."""
 UNSERVED_PATHS = ("/v1/responses",)
 """What engines have and no picker can route: the catalogue refuses it in OpenAI's form."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
