@@ -13,6 +13,7 @@ from gke_inference.catalogue.prices import (
 )
 from infra.cost.nodes import system_nodes
 from infra.plan import Plan
+from infra.stack import Layer
 from planner.amount import NOTHING, Amount, Missing, total, without_price
 from planner.choice.cost import Bill, Line
 
@@ -95,6 +96,8 @@ def _of_line(line: Line) -> Commitment | None:
 
 def _of_system_nodes(plan: Plan) -> list[Commitment]:
     found: list[Commitment] = []
+    if plan.platform.layer is Layer.SERVING:
+        return found  # the platform's
     for region in plan.regions.values():
         nodes = system_nodes(region, 1.0)
         if nodes is not None:
