@@ -130,7 +130,7 @@ def fetch(reference: str) -> Shared:
     """
     whole = reference
     if "/" not in reference:
-        whole = f"{pulumi.get_organization()}/{pulumi.get_project()}/{reference}"
+        whole = "/".join((pulumi.get_organization(), pulumi.get_project(), reference))
     try:
         found = wait_for(pulumi.StackReference("platform", whole).get_output_details(OUTPUT))
     except Exception as error:  # noqa: BLE001 - where the engine refuses, the SDK has no type

@@ -40,7 +40,7 @@ def shared_settings(platform: Platform) -> str:
     monitoring = platform.monitoring.model_dump(
         mode="json", exclude_unset=True, include=set(OF_THE_PLATFORM)
     )
-    return json.dumps(settings | {"monitoring": monitoring}, sort_keys=True)
+    return json.dumps(settings | {"monitoring": monitoring})
 
 
 def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:

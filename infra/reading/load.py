@@ -125,7 +125,7 @@ def read(name: str, folder: Path = STACKS) -> Platform:
         StackError: There is no such file, or its platform cannot be used.
     """
     text = json.dumps(platform_of(folder / f"Pulumi.{name}.yaml"))
-    platform = parse(text, partial(_settings_in, folder))
+    platform = parse(text, partial(settings_in, folder))
     if platform.layer is Layer.SERVING:
         refuse_collisions(name, platform, folder)
     return platform
@@ -169,7 +169,7 @@ def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:
     }
 
 
-def _settings_in(folder: Path, reference: str) -> str:
+def settings_in(folder: Path, reference: str) -> str:
     """Return what a platform shares, from its file.
 
     Raises:

@@ -241,11 +241,15 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
     sources = args.get("route_sources", [])
     sharing = [source["namespace"] for source in sources if source.get("hostname") is None]
     name = "http" if args.get("certificate") is None else "https"
-    listeners = [_listener(args, name, args.get("hostname"), _open_to(args["namespace"], *sharing))]
+    listeners = [
+        _listener(
+            args, name, args.get("hostname"), _open_to(args, [args["namespace"], *sorted(sharing)])
+        )
+    ]
     for source in sources:
         host = source.get("hostname")
         if host is not None:
-            taken = _open_to(source["namespace"])
+            taken = _open_to(args, [source["namespace"]])
             listeners.append(_listener(args, f"{name}-{source['namespace']}", host, taken))
     return manifest(
         "gateway",
@@ -281,13 +285,9 @@ def _listener(
     return listener
 
 
-def _open_to(namespace: str, *others: str) -> Manifest:
-    """Returns which namespaces a listener takes routes from; alone, that of its Gateway."""
-    if not others:
+def _open_to(args: InferenceGatewayArgs, namespaces: list[str]) -> Manifest:
+    """Returns which namespaces a listener takes routes from."""
+    if namespaces == [args["namespace"]]:
         return {"from": "Same"}
-    names = {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "In",
-        "values": [namespace, *sorted(others)],
-    }
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
     return {"from": "Selector", "selector": {"matchExpressions": [names]}}
