@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from policies.framework.finding import Finding, broken
-from policies.framework.reading import at, chips, entries, is_kubernetes, pods, section
+from policies.framework.reading import (
+    STACK_REFERENCE,
+    at,
+    chips,
+    entries,
+    is_kubernetes,
+    pods,
+    section,
+)
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, StackRule
 
@@ -41,6 +49,8 @@ def _isolates(policy: Resource, server: Resource) -> bool:
 
 
 def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
+    if any(each.type == STACK_REFERENCE for each in resources):
+        return  # the namespace, and who may reach it, are in the stack of the platform
     policies = [each for each in resources if _is_policy(each)]
     closed = {str(at(each.props, "metadata", "namespace")) for each in policies if _closes(each)}
     for server in resources:
