@@ -4,13 +4,12 @@ from typing import Any, Final, cast
 
 import pulumi
 
+from gke_inference.catalogue.labels import TEAM_LABEL
 from infra.plan.names import Names
 from infra.stack import Platform
 
 FIELD_MANAGER: Final = "pulumi.com/patchFieldManager"
 """Annotation that names the field manager of an object."""
-TEAM_LABEL: Final = "team"
-"""Label of the objects and pods of a team, by which GKE's cost allocation splits the bill."""
 _TEMPLATES: Final = ("template", "leaderTemplate", "workerTemplate")
 
 

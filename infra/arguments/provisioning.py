@@ -10,6 +10,7 @@ import pulumi
 from gke_inference.capacity.accelerator_pool import AcceleratorPoolArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
+from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.catalogue.rungs import RungArgs
 from gke_inference.cluster.cluster import InferenceClusterArgs
 from gke_inference.cluster.existing_cluster import ExistingClusterArgs
@@ -213,7 +214,7 @@ def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> Mo
     return ModelBucketArgs(
         bucket_name=Names(platform).bucket("caches", region.name, team),
         force_destroy=True,  # what is lost is compiled again
-        labels=labels if team is None else labels | {"team": team},
+        labels=labels if team is None else labels | {TEAM_LABEL: team},
         location=region.name,
         project=platform.project,
         soft_delete_days=0,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.labels import TEAM_LABEL
 from policies.framework.finding import Finding, broken
 from policies.framework.reading import (
-    STACK_REFERENCE,
     at,
     chips,
     entries,
@@ -16,6 +16,7 @@ from policies.framework.resources import Resource
 from policies.framework.rule import Config, StackRule
 
 _is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
+_is_namespace = is_kubernetes("Namespace")
 _is_policy = is_kubernetes("NetworkPolicy")
 
 
@@ -49,8 +50,7 @@ def _isolates(policy: Resource, server: Resource) -> bool:
 
 
 def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
-    if any(each.type == STACK_REFERENCE for each in resources):
-        return  # the namespace, and who may reach it, are in the stack of the platform
+    made = {str(at(each.props, "metadata", "name")) for each in resources if _is_namespace(each)}
     policies = [each for each in resources if _is_policy(each)]
     closed = {str(at(each.props, "metadata", "namespace")) for each in policies if _closes(each)}
     for server in resources:
@@ -60,6 +60,8 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
         uses_chips = any(chips(each) for pod in pods(server) for _, each in pod.containers())
         if not uses_chips or namespace in closed:
             continue
+        if namespace not in made and at(server.props, "metadata", "labels", TEAM_LABEL):
+            continue  # the stack of the team's platform makes the namespace, and closes it
         if not any(_isolates(each, server) for each in policies):
             yield broken(
                 server,
