@@ -3,9 +3,9 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from infra.images import taken_from_repository
 from infra.ownership import owned
 from infra.plan import RegionPlan
+from infra.plan.image_names import replaced, replacements
 from infra.stack import Layer, Platform
 
 
@@ -39,3 +39,17 @@ def inside(
     return pulumi.ResourceOptions(
         providers=[provider], transformations=[owned(platform), *(images or [])]
     )
+
+
+def taken_from_repository(
+    platform: Platform, region: str
+) -> list[pulumi.ResourceTransformation] | None:
+    """Return what makes every pod of a region take its images from the region's repository."""
+    references = replacements(platform, region)
+    if not references:
+        return None
+
+    def replace(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+        return pulumi.ResourceTransformationResult(replaced(args.props, references), args.opts)
+
+    return [replace]

@@ -8,35 +8,20 @@ from gke_inference.capacity.node_image_cache import NodeImageCache
 from gke_inference.gateway.record import GatewayRecord, GatewayRecordArgs
 from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import record_args
-from infra.exports import exports, serving_exports
+from infra.exports import exports
 from infra.images import build_images
 from infra.network import build_network
 from infra.observe import observe, set_budget
-from infra.plan import Plan, resolve
-from infra.platform_reference import Shared
+from infra.plan import resolve
 from infra.project import enable_services, let_adapters_read
 from infra.protection import protect_stateful
 from infra.region import BuiltRegion, build_region
 from infra.stack import Layer, Platform
-from infra.team_region import build_team_region
 
 
-def deploy(platform: Platform, shared: Shared | None = None) -> None:
-    """Register every resource of a stack, and its outputs.
-
-    Args:
-        platform: The stack.
-        shared: What the platform of a serving stack exports; None for a stack of another layer.
-
-    Raises:
-        ValueError: It is a serving stack, and nothing is shared with it.
-    """
+def deploy(platform: Platform) -> None:
+    """Register every resource of a platform, and its outputs; `team_program` is for a team's."""
     plan = resolve(platform)
-    if platform.layer is Layer.SERVING:
-        if shared is None:
-            raise ValueError("a serving stack must have what its platform exports")
-        _serve(plan, shared)
-        return
     protect_stateful(platform)
     services = enable_services(platform)
     ready = pulumi.ResourceOptions(depends_on=services)
@@ -62,15 +47,6 @@ def deploy(platform: Platform, shared: Shared | None = None) -> None:
     else:
         set_budget(plan, ready)
     for name, value in exports(plan, built).items():
-        pulumi.export(name, value)
-
-
-def _serve(plan: Plan, shared: Shared) -> None:
-    """Register the models of a team, what watches them, and the stack's outputs."""
-    for name, region in plan.regions.items():
-        build_team_region(plan.platform, region, shared.regions[name])
-    observe(plan, [])
-    for name, value in serving_exports(plan, shared).items():
         pulumi.export(name, value)
 
 

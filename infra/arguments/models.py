@@ -22,7 +22,7 @@ from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
-from infra.arguments.provisioning import rungs
+from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.names import Names, claim_name
 from infra.stack import ClusterMode, Form, Layer, Platform

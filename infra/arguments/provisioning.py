@@ -11,7 +11,6 @@ from gke_inference.capacity.accelerator_pool import AcceleratorPoolArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.catalogue.labels import TEAM_LABEL
-from gke_inference.catalogue.rungs import RungArgs
 from gke_inference.cluster.cluster import InferenceClusterArgs
 from gke_inference.cluster.existing_cluster import ExistingClusterArgs
 from gke_inference.cluster.network import NetworkArgs, RegionRangesArgs
@@ -20,6 +19,7 @@ from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
 from gke_inference.operators.metrics_adapter import MetricsAdapterArgs
 from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
+from infra.arguments.rungs import rungs
 from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.gke_version import asked
 from infra.plan.names import Names, pool_name
@@ -131,19 +131,6 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
         if site.region.settings.data_key is not None:
             args["boot_disk_key"] = site.region.settings.data_key
         made[name] = args
-    return made
-
-
-def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
-    """Return a capacity's rungs in a region, of one kind or of `any`."""
-    made: list[RungArgs] = []
-    for at, args in capacity.arguments.items():
-        if kind not in ("any", capacity.rungs[at].kind):
-            continue
-        if capacity.settings.node_pools is None:
-            made.append(args)
-        else:
-            made.append({**args, "node_pools": [pool_name(capacity.name, at)]})
     return made
 
 

@@ -163,7 +163,7 @@ class InferenceGateway(pulumi.ComponentResource):
             {"address": self.address, "gatewayName": self.gateway_name, "pools": self.pools}
         )
 
-    def _build_address(self, name: str, args: InferenceGatewayArgs) -> compute.Address:
+    def _build_address(self, name: str, args: InferenceGatewayArgs) -> "compute.Address":
         is_internal = args["exposure"] == "internal"
         return compute.Address(
             f"{name}-address",
@@ -180,7 +180,7 @@ class InferenceGateway(pulumi.ComponentResource):
         )
 
     def _build_gateway(
-        self, name: str, args: InferenceGatewayArgs, address: compute.Address
+        self, name: str, args: InferenceGatewayArgs, address: "compute.Address"
     ) -> pulumi.CustomResource:
         opts = pulumi.ResourceOptions.merge(
             self._opts, pulumi.ResourceOptions(depends_on=[address])
@@ -189,7 +189,7 @@ class InferenceGateway(pulumi.ComponentResource):
 
     def _build_guard(
         self, name: str, args: InferenceGatewayArgs
-    ) -> compute.RegionSecurityPolicy | None:
+    ) -> "compute.RegionSecurityPolicy | None":
         if args["exposure"] != "external":
             return None
         return security_policy(

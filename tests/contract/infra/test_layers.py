@@ -1,6 +1,9 @@
 """A platform and the serving stacks of its teams: what each makes, and what joins them."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -26,6 +29,7 @@ from infra.quota.needs import needs
 from infra.reading.load import STACKS, parse, read, settings_in, teams_of
 from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
+from infra.team_program import deploy_team
 from policies.framework.reading import CLUSTER
 from tests.contract.infra.broken_stacks import EXAMPLES, edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
@@ -58,7 +62,7 @@ def served(cloud: CloudRecorder) -> Callable[[Platform, Shared], Records]:
     """Returns what a serving stack registers."""
 
     def run(stack: Platform, given: Shared) -> Records:
-        cloud.run(lambda: deploy(stack, given))
+        cloud.run(lambda: deploy_team(stack, given))
         return cloud
 
     return run
@@ -240,7 +244,7 @@ def test_a_move_of_the_canary_changes_the_weights_of_the_routes_and_nothing_else
             {"at": ["models", "llama-3.1-8b", "replicas"], "value": {"min": 1, "max": 1}},
         )
         recorder = install(CloudRecorder(), engine_loop)
-        recorder.run(lambda: deploy(stack, exported(platform())))
+        recorder.run(lambda: deploy_team(stack, exported(platform())))
         return {f"{seen.type} {seen.name}": seen.inputs for seen in recorder.registrations}
 
     ten, twenty = at(10), at(20)
@@ -418,3 +422,22 @@ def test_what_is_wrong_on_the_platform_is_said_to_be_there():
 
 def test_the_cluster_of_a_serving_stack_is_not_among_its_resources(served: Any):
     assert not served(serving(), exported(platform())).all(CLUSTER)
+
+
+def test_a_serving_stack_loads_no_sdk_of_clusters_and_networks():
+    program = """
+import sys
+from twin.pulumi.speedups import speed_up_imports
+speed_up_imports()
+import infra.team_program
+print(sorted(name for name in sys.modules if name.endswith("._inputs") and "pulumi_gcp" in name))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=STACKS.parent,
+        env={**os.environ, "PYTHONPATH": ".:components"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout == "['pulumi_gcp._inputs', 'pulumi_gcp.monitoring._inputs']\n"
