@@ -41,7 +41,9 @@ def labeled(props: dict[str, Any], team: str) -> dict[str, Any]:
     """Return an object with the label of a team, also on the pods that it makes."""
     spec: Any = props.get("spec")
     made = _with_label(props, team)
-    return made if not isinstance(spec, dict) else {**made, "spec": _templates(spec, team)}
+    if not isinstance(spec, dict):
+        return made
+    return {**made, "spec": _templates(cast("dict[str, Any]", spec), team)}
 
 
 def _with_label(value: dict[str, Any], team: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What serving stacks of one platform must not have in common, where their files are at hand."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from gke_inference.catalogue.input_error import InputError
 from infra.stack import Platform
@@ -57,7 +57,7 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, model in models.items():
         found[name] = join("models", name)
-        adapters: Any = model.get("adapters") if isinstance(model, dict) else ()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        for at, adapter in enumerate(adapters or ()):
+        written = cast("dict[str, Any]", model) if isinstance(model, dict) else {}
+        for at, adapter in enumerate(cast("list[Any]", written.get("adapters") or [])):
             found.setdefault(str(adapter), join("models", name, "adapters", at))
     return found

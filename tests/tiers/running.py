@@ -27,6 +27,7 @@ GROUPS = (
     "twin/tests/running/agent/",
     "tests/xla/",
     "tests/platform/examples/",
+    "tests/platform/teams/",
     "tests/platform/faults/test_pictures.py",
 )
 """Folders and files whose tests share a worker, longest first; any other file is a group."""
