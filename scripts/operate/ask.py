@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from infra.reading.load import teams_of
-from infra.stack import Exposure, Layer
+from infra.stack import Exposure
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
+from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, stack_of
 from scripts.terminal.output_files import check_folder
@@ -50,7 +50,7 @@ def ask(
         check_folder("--out", out)
         if not _SIZE.fullmatch(size):
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
-    refuse_platform(stack)
+    refuse_platform(stack_of(stack), stack)
     endpoint = (
         _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
     )
@@ -67,20 +67,6 @@ def ask(
         path = out / f"{model}-{generated.seed}.png"
         path.write_bytes(generated.file)
         console.print(str(path), markup=False, soft_wrap=True)
-
-
-def refuse_platform(stack: str) -> None:
-    """Refuse a stack without models of its own.
-
-    Raises:
-        CommandError: It is a platform; names the serving stacks on it.
-    """
-    if stack_of(stack).layer is Layer.PLATFORM:
-        serving = ", ".join(teams_of(stack)) or "none"
-        raise CommandError(
-            f"--stack: must have models, got {stack!r}: a platform's are in its serving stacks"
-            f" ({serving})"
-        )
 
 
 def endpoint_of(stack: str, folder: Path) -> str:

@@ -11,7 +11,7 @@ from infra.plan import resolve
 from infra.platform_reference import OUTPUT, planned
 from infra.reading.layers import is_serving, platform_name
 from infra.reading.load import PROJECT, STACKS, platform_of, read, teams_of
-from infra.stack import Layer
+from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
@@ -120,10 +120,15 @@ def serving_stacks_up(engine: Engine, stack: str) -> list[str]:
     )
 
 
-def has_models(stack: str) -> bool:
-    """Return whether a stack has models of its own, as one of another layer than `platform` has.
+def refuse_platform(platform: Platform, stack: str) -> None:
+    """Refuse a stack without models of its own, for a command that is about models.
 
     Raises:
-        StackError: The stack cannot be read.
+        CommandError: It is a platform; names the serving stacks on it.
     """
-    return read(stack).layer is not Layer.PLATFORM
+    if platform.layer is Layer.PLATFORM:
+        serving = ", ".join(teams_of(stack)) or "none"
+        raise CommandError(
+            f"--stack: must have models, got {stack!r}: a platform's are in its serving stacks"
+            f" ({serving})"
+        )
