@@ -151,9 +151,12 @@ class Engine(PulumiCli):
         if not self._has_state(name):
             return {}
         checkpoint: dict[str, Any] = json.loads(self._state(name).read_text())["checkpoint"]
-        resources: list[dict[str, Any]] = (checkpoint.get("latest") or {}).get("resources") or []
-        roots = (each for each in resources if each["type"] == "pulumi:pulumi:Stack")
-        return next((each.get("outputs") or {} for each in roots), {})
+        latest: dict[str, Any] = checkpoint.get("latest") or {}
+        resources: list[dict[str, Any]] = latest.get("resources") or []
+        for each in resources:
+            if each["type"] == "pulumi:pulumi:Stack":
+                return dict(each.get("outputs") or {})
+        return {}
 
     def stacks(self) -> list[str]:
         """Return the stacks this twin has state of."""
