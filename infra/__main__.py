@@ -11,16 +11,24 @@ import pulumi
 gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from infra.program import deploy  # noqa: E402 - the reason above
+from infra.platform_reference import Reference  # noqa: E402 - the reason above
 from infra.reading.load import load  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
+reference = Reference()
 try:
-    stack = load()
+    stack = load(reference.settings)
 except StackError as error:
     # The engine shows this as it is, without a traceback, and nothing is registered.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
     raise pulumi.RunError(
         "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
     ) from None
-deploy(stack)
+if reference.shared is None:
+    from infra.program import deploy
+
+    deploy(stack)
+else:  # what makes clusters and networks takes longest to load, and a serving stack makes none
+    from infra.team_program import deploy_team
+
+    deploy_team(stack, reference.shared)

@@ -9,7 +9,7 @@ from gke_inference.images.build import ImageBuild, ImageBuildArgs
 from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
 from infra.plan import Plan
-from infra.plan.image_names import engines, replaced, replacements, repository_url
+from infra.plan.image_names import engines, repository_url
 from infra.plan.names import Names
 from infra.stack import Attestation, Images, Platform
 
@@ -42,20 +42,6 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
         ImageBuild("images-build", triggers, behind)
     return made
-
-
-def taken_from_repository(
-    platform: Platform, region: str
-) -> list[pulumi.ResourceTransformation] | None:
-    """Return what makes every pod of a region take its images from the region's repository."""
-    references = replacements(platform, region)
-    if not references:
-        return None
-
-    def replace(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
-        return pulumi.ResourceTransformationResult(replaced(args.props, references), args.opts)
-
-    return [replace]
 
 
 def let_nodes_pull(

@@ -25,6 +25,19 @@ def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
     }
     alerts = observed.alerts_args(plan, secrets)
     made = None if alerts is None else Alerts("alerts", alerts, opts)
-    budget = observed.budget_args(plan.platform, None if made is None else made.channels)
+    set_budget(plan, opts, None if made is None else made.channels)
+
+
+def set_budget(
+    plan: Plan, opts: pulumi.ResourceOptions, channels: pulumi.Output[list[str]] | None = None
+) -> None:
+    """Make the budget, where the stack has one.
+
+    Args:
+        plan: The stack.
+        opts: Options of the budget.
+        channels: Channels of the receivers of `monitoring.notify`, in their order.
+    """
+    budget = observed.budget_args(plan.platform, channels)
     if budget is not None:
         Budget("budget", budget, opts)

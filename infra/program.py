@@ -5,22 +5,22 @@ from collections.abc import Mapping
 import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
-from gke_inference.gateway.record import GatewayRecord
+from gke_inference.gateway.record import GatewayRecord, GatewayRecordArgs
 from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import record_args
 from infra.exports import exports
 from infra.images import build_images
 from infra.network import build_network
-from infra.observe import observe
+from infra.observe import observe, set_budget
 from infra.plan import resolve
 from infra.project import enable_services, let_adapters_read
 from infra.protection import protect_stateful
 from infra.region import BuiltRegion, build_region
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 
 
 def deploy(platform: Platform) -> None:
-    """Register every resource of a platform, and its outputs."""
+    """Register every resource of a platform, and its outputs; `team_program` is for a team's."""
     plan = resolve(platform)
     protect_stateful(platform)
     services = enable_services(platform)
@@ -42,7 +42,10 @@ def deploy(platform: Platform) -> None:
     # The project has no workload pool, and so no principals, before it has a cluster.
     let_adapters_read(platform, [parts.cluster for parts in built.values()])
     _lead_clients(platform, built, ready)
-    observe(plan, services)
+    if platform.layer is not Layer.PLATFORM:
+        observe(plan, services)
+    else:
+        set_budget(plan, ready)
     for name, value in exports(plan, built).items():
         pulumi.export(name, value)
 
@@ -57,5 +60,10 @@ def _lead_clients(
         if parts.gateway is not None
     }
     args = record_args(platform, addresses)
-    if args is not None:
-        GatewayRecord("gateway-record", args, opts)
+    if args is None:
+        return
+    GatewayRecord("gateway-record", args, opts)
+    for name, team in platform.teams.items():
+        if team.hostname is not None:
+            own: GatewayRecordArgs = {**args, "hostname": team.hostname}
+            GatewayRecord(f"gateway-record-{name}", own, opts)

@@ -1,10 +1,8 @@
 """Wires one region: cluster, buckets, capacity, models and the gateway in front of them."""
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from gke_inference.capacity.accelerator_pool import AcceleratorPool
 from gke_inference.capacity.compute_class import ComputeClass
@@ -26,16 +24,15 @@ from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
-from infra.images import let_nodes_pull, taken_from_repository
+from infra.arguments.sharing import route_sources
+from infra.images import let_nodes_pull
+from infra.inside import inside as options_inside
 from infra.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.serving import serve
+from infra.sharing import share
 from infra.stack import ClusterMode, Platform
-
-FIELD_MANAGER = "pulumi.com/patchFieldManager"
-"""Annotation that names the field manager of an object."""
-
 
 Cluster = InferenceCluster | ExistingCluster
 """A cluster, made or existing: both have the same outputs."""
@@ -72,7 +69,7 @@ def build_region(
         for role, args in assemble.bucket_args(platform, region).items()
     }
     buckets.setdefault("models", Names(platform).bucket("models", region.name))
-    inside = _inside(platform, region, cluster)
+    inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
     site = Site(
         cluster_name=cluster.cluster_name,
         image_cache=image_cache,
@@ -81,7 +78,7 @@ def build_region(
         region=region,
     )
     adapter = assemble.adapter_args(platform)
-    if adapter is not None and region.served:
+    if adapter is not None and region.has_gateway:
         made = MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
         if region.settings.mode is ClusterMode.AUTOPILOT:
             # A new Autopilot cluster has none of GKE's own kinds at first, and the provider asks a
@@ -131,51 +128,12 @@ def _build_cluster(
     return InferenceCluster(region.name, args, pulumi.ResourceOptions.merge(opts, behind))
 
 
-def _inside(platform: Platform, region: RegionPlan, cluster: Cluster) -> pulumi.ResourceOptions:
-    """Return the options of objects in a cluster: their provider, owner and images."""
-    # Objects go before the pools that run them, and a cluster goes last.
-    provider = kubernetes.Provider(
-        region.name,
-        cluster_identifier=f"{platform.project}/{region.name}",  # a new kubeconfig replaces nothing
-        kubeconfig=cluster.kubeconfig,
-        # A run that was killed is finished by the next one. In an existing cluster an object of the
-        # same name may be somebody else's: to take it over would be to delete it in the end.
-        upsert_existing_objects=region.settings.existing.cluster is None,
-        opts=pulumi.ResourceOptions(depends_on=[cluster]),
-    )
-    images = taken_from_repository(platform, region.name)
-    return pulumi.ResourceOptions(
-        providers=[provider], transformations=[_owned(platform), *(images or [])]
-    )
-
-
-def _owned(platform: Platform) -> pulumi.ResourceTransformation:
-    """Return what gives every object of a cluster the same field manager in every run.
-
-    By default an object has a random one, which is only in the state: objects that an interrupted
-    run left would have two owners, and the first change of a field they share would be refused.
-    """
-    manager = Names(platform).field_manager()
-
-    def own(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
-        metadata: Any = args.props.get("metadata")
-        if not args.type_.startswith("kubernetes:") or not isinstance(metadata, dict):
-            return pulumi.ResourceTransformationResult(args.props, args.opts)
-        known = cast("dict[str, Any]", metadata)
-        given = cast("dict[str, Any]", known.get("annotations") or {})
-        annotations: dict[str, Any] = {**given, FIELD_MANAGER: manager}
-        props: dict[str, Any] = {**args.props, "metadata": {**known, "annotations": annotations}}
-        return pulumi.ResourceTransformationResult(props, args.opts)
-
-    return own
-
-
 def _build_certificate(
     platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
     """Build the certificate of the region's gateway, where the stack issues one."""
     args = certificate_args(platform, region.name)
-    if args is None or not region.served:
+    if args is None or not region.has_gateway:
         return []
     return [GatewayCertificate(f"{region.name}-certificate", args, opts)]
 
@@ -209,8 +167,11 @@ def _build_serving(
     certificates: list[pulumi.Resource],
     inside: pulumi.ResourceOptions,
 ) -> InferenceGateway | None:
-    """Build the namespace, every model in it, and the gateway; nothing where no model runs."""
-    if not region.served:
+    """Build the namespace, every model in it, and the gateway; nothing where no model runs.
+
+    Where serving stacks bring the models, the namespaces of their teams stand in their place.
+    """
+    if not region.has_gateway:
         return None
     namespace = ServingNamespace(
         f"{region.name}-namespace", assemble.namespace_args(platform, region), inside
@@ -218,18 +179,21 @@ def _build_serving(
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[namespace, *capacity])
     )
-    _build_gate(
-        platform,
-        region,
-        buckets,
-        pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[namespace])),
-    )
+    after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
+    if region.is_shared:
+        share(platform, region, buckets, inside)
+    else:
+        gate_opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        _build_gate(platform, region, buckets, gate_opts)
     servers = {
         served.name: serve(platform, region, served, buckets, behind) for served in region.served
     }
+    args = assemble_models.gateway_args(platform, region, servers, subnetwork)
+    if sources := route_sources(platform):
+        args["route_sources"] = sources
     return InferenceGateway(
         f"{region.name}-gateway",
-        assemble_models.gateway_args(platform, region, servers, subnetwork),
+        args,
         pulumi.ResourceOptions.merge(
             inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
         ),

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
         InferenceGatewayArgs,
         RoutedCanaryArgs,
         RoutedModelArgs,
+        RouteSourceArgs,
     )
+    from .gateway.model_routes import ModelRoutes, ModelRoutesArgs
     from .gateway.record import GatewayRecord, GatewayRecordArgs
     from .images.admission import ImageAdmission, ImageAdmissionArgs
     from .images.attestor import ImageAttestor, ImageAttestorArgs
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from .images.builder import ImageBuilder, ImageBuilderArgs
     from .images.repository import EngineRepository, EngineRepositoryArgs
     from .intent.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
+    from .namespace.connected_models import ConnectedModels, ConnectedModelsArgs
     from .namespace.network_policies import AllowedIngressArgs
     from .namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
+    from .namespace.team_share import TeamShare, TeamShareArgs
     from .observability.alerts import Alerts, AlertsArgs, ReceiverArgs
     from .observability.budget import Budget, BudgetArgs
     from .observability.dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
@@ -62,6 +66,8 @@ __all__ = [
     "BudgetArgs",
     "ComputeClass",
     "ComputeClassArgs",
+    "ConnectedModels",
+    "ConnectedModelsArgs",
     "Dashboards",
     "DashboardsArgs",
     "EngineRepository",
@@ -97,6 +103,8 @@ __all__ = [
     "ModelBucketArgs",
     "ModelDisk",
     "ModelDiskArgs",
+    "ModelRoutes",
+    "ModelRoutesArgs",
     "ModelServer",
     "ModelServerArgs",
     "Monitoring",
@@ -108,6 +116,7 @@ __all__ = [
     "ObservedModelArgs",
     "ReceiverArgs",
     "RegionRangesArgs",
+    "RouteSourceArgs",
     "RoutedCanaryArgs",
     "RoutedModelArgs",
     "Rung",
@@ -116,6 +125,8 @@ __all__ = [
     "ServingNamespaceArgs",
     "SpeculativeArgs",
     "SystemPoolArgs",
+    "TeamShare",
+    "TeamShareArgs",
     "WeightsDiskArgs",
     "WeightsGate",
     "WeightsGateArgs",
@@ -139,6 +150,8 @@ _HOMES = {
     "BudgetArgs": "observability.budget",
     "ComputeClass": "capacity.compute_class",
     "ComputeClassArgs": "capacity.compute_class",
+    "ConnectedModels": "namespace.connected_models",
+    "ConnectedModelsArgs": "namespace.connected_models",
     "Dashboards": "observability.dashboards",
     "DashboardsArgs": "observability.dashboards",
     "EngineRepository": "images.repository",
@@ -174,6 +187,8 @@ _HOMES = {
     "ModelBucketArgs": "storage.model_bucket",
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
+    "ModelRoutes": "gateway.model_routes",
+    "ModelRoutesArgs": "gateway.model_routes",
     "ModelServer": "serving.model_server",
     "ModelServerArgs": "intent.intent",
     "Monitoring": "observability.monitoring",
@@ -187,12 +202,15 @@ _HOMES = {
     "RegionRangesArgs": "cluster.network",
     "RoutedCanaryArgs": "gateway.inference_gateway",
     "RoutedModelArgs": "gateway.inference_gateway",
+    "RouteSourceArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
     "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
     "SpeculativeArgs": "intent.intent",
     "SystemPoolArgs": "cluster.settings",
+    "TeamShare": "namespace.team_share",
+    "TeamShareArgs": "namespace.team_share",
     "WeightsDiskArgs": "storage.weights_job",
     "WeightsGate": "serving.weights_gate",
     "WeightsGateArgs": "serving.weights_gate",

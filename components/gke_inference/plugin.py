@@ -11,13 +11,16 @@ from .cluster.network import Network
 from .cluster.workload_identity import WorkloadIdentity
 from .gateway.certificate import GatewayCertificate
 from .gateway.inference_gateway import InferenceGateway
+from .gateway.model_routes import ModelRoutes
 from .gateway.record import GatewayRecord
 from .images.admission import ImageAdmission
 from .images.attestor import ImageAttestor
 from .images.build import ImageBuild
 from .images.builder import ImageBuilder
 from .images.repository import EngineRepository
+from .namespace.connected_models import ConnectedModels
 from .namespace.serving_namespace import ServingNamespace
+from .namespace.team_share import TeamShare
 from .observability.alerts import Alerts
 from .observability.budget import Budget
 from .observability.dashboards import Dashboards
@@ -40,6 +43,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Autoscaling,
     Budget,
     ComputeClass,
+    ConnectedModels,
     Dashboards,
     EngineRepository,
     ExistingCluster,
@@ -56,11 +60,13 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     MetricsAdapter,
     ModelBucket,
     ModelDisk,
+    ModelRoutes,
     ModelServer,
     Monitoring,
     Network,
     NodeImageCache,
     ServingNamespace,
+    TeamShare,
     WeightsGate,
     WeightsJob,
     WorkloadIdentity,

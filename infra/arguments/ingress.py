@@ -13,11 +13,15 @@ def ingress_args(region: RegionPlan) -> AllowedIngressArgs:
         metrics_namespace="gke-gmp-system" if is_autopilot else "gmp-system",
         proxies_cidr=settings.proxies,
     )
-    connected = [
+    if models := connected(region):
+        args["connected_models"] = models
+    return args
+
+
+def connected(region: RegionPlan) -> list[str]:
+    """Return the models whose replicas talk to each other, by the names of their objects."""
+    return [
         served.object_name
         for served in region.served
         if served.prefill is not None or served.capacity.spans_hosts
     ]
-    if connected:
-        args["connected_models"] = connected
-    return args

@@ -22,10 +22,10 @@ from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
-from infra.arguments.provisioning import rungs
+from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.names import Names, claim_name
-from infra.stack import ClusterMode, Form, Platform
+from infra.stack import ClusterMode, Form, Layer, Platform
 
 
 def identity_args(
@@ -38,11 +38,14 @@ def identity_args(
     """
     weights = served.settings.weights
     access: dict[str, BucketAccessArgs] = {}
-    if not weights.startswith("gs://"):
+    if platform.layer is Layer.SERVING:
+        pass  # the platform grants its buckets to the whole namespace
+    elif not weights.startswith("gs://"):
         access["models"] = {"access": "read", "bucket": buckets["models"]}
     elif served.is_first:
         access["weights"] = {"access": "read", "bucket": weights.split("/")[2]}
-    access["caches"] = {"access": "write", "bucket": buckets["caches"]}
+    if platform.layer is Layer.ALL:
+        access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
         bucket_roles=access,
         namespace=served.namespace,
@@ -60,8 +63,11 @@ def gate_identity_args(
     As that of a model, it is the same in every cluster, so the first region grants what all share.
     """
     access = {"models": BucketAccessArgs(access="read", bucket=buckets["models"])}
+    if platform.layer is Layer.SERVING:
+        access = {}  # as of a model
     used = {name for model in platform.models.values() for name in platform.regions_of(model)}
-    if next(name for name in platform.regions if name in used) == region.name:
+    is_first = next(name for name in platform.regions if name in used) == region.name
+    if is_first and platform.layer is Layer.ALL:
         for bucket in sorted(_own_buckets(platform)):
             access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
     return WorkloadIdentityArgs(
@@ -231,17 +237,12 @@ def gateway_args(
 ) -> InferenceGatewayArgs:
     """Return the arguments of a region's gateway, with the models that run there."""
     gateway = platform.gateway
-    canaries = {other.version.of: other for other in region.served if other.version is not None}
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
         exposure=gateway.exposure.value,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
-        models=[
-            _routed(served, canaries.get(served.name), servers)
-            for served in region.served
-            if served.version is None
-        ],
+        models=routed_models(region, servers),
         namespace=Names(platform).namespace(),
         picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
         project=platform.project,
@@ -258,6 +259,16 @@ def gateway_args(
     if gateway.port is not None:
         args["port"] = gateway.port
     return args
+
+
+def routed_models(region: RegionPlan, servers: Mapping[str, ModelServer]) -> list[RoutedModelArgs]:
+    """Return the models of a region as a gateway knows them, each with its canary."""
+    canaries = {other.version.of: other for other in region.served if other.version is not None}
+    return [
+        _routed(served, canaries.get(served.name), servers)
+        for served in region.served
+        if served.version is None
+    ]
 
 
 def _routed(

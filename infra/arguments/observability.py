@@ -64,7 +64,7 @@ def dashboards_args(plan: Plan) -> DashboardsArgs | None:
         models=observed_models(plan),
         namespace=Names(platform).namespace(),
         project=platform.project,
-        title=f"{platform.prefix} {platform.environment}",
+        title=Names(platform).title(),
     )
 
 
@@ -86,7 +86,7 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         receivers=[
             _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
         ],
-        title=f"{platform.prefix} {platform.environment}",
+        title=Names(platform).title(),
     )
     if settings.cost_limit_usd_per_hour is not None:
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
@@ -114,7 +114,7 @@ def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -
         forecast_percents=list(budget.forecast_percent),
         monthly_usd=budget.monthly_usd,
         project_number=str(platform.project_number),
-        title=f"{platform.prefix} {platform.environment}",
+        title=Names(platform).title(),
     )
     if budget.covers is Covers.STACK:
         args["label"] = {"env": platform.environment}

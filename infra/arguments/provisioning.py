@@ -10,7 +10,7 @@ import pulumi
 from gke_inference.capacity.accelerator_pool import AcceleratorPoolArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
-from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.cluster.cluster import InferenceClusterArgs
 from gke_inference.cluster.existing_cluster import ExistingClusterArgs
 from gke_inference.cluster.network import NetworkArgs, RegionRangesArgs
@@ -19,6 +19,7 @@ from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
 from gke_inference.operators.metrics_adapter import MetricsAdapterArgs
 from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
+from infra.arguments.rungs import rungs
 from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.gke_version import asked
 from infra.plan.names import Names, pool_name
@@ -133,19 +134,6 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
     return made
 
 
-def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
-    """Return a capacity's rungs in a region, of one kind or of `any`."""
-    made: list[RungArgs] = []
-    for at, args in capacity.arguments.items():
-        if kind not in ("any", capacity.rungs[at].kind):
-            continue
-        if capacity.settings.node_pools is None:
-            made.append(args)
-        else:
-            made.append({**args, "node_pools": [pool_name(capacity.name, at)]})
-    return made
-
-
 def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPoolArgs]:
     """Return the arguments of the pools made beforehand for a capacity, by the name of the pool."""
     settings = capacity.settings
@@ -198,18 +186,26 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
         models["cache_zones"] = zones
     made = {"models": models} if region.settings.existing.bucket is None else {}
     if region.served:
-        made["caches"] = ModelBucketArgs(
-            bucket_name=names.bucket("caches", region.name),
-            force_destroy=True,  # what is lost is compiled again
-            labels={"env": platform.environment},
-            location=region.name,
-            project=platform.project,
-            soft_delete_days=0,
-        )
+        made["caches"] = _caches_args(platform, region, None)
+    for team in platform.teams:
+        made[f"caches-{team}"] = _caches_args(platform, region, team)
     if region.settings.data_key is not None:
         for args in made.values():
             args["kms_key"] = region.settings.data_key
     return made
+
+
+def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> ModelBucketArgs:
+    """Return the arguments of the bucket of compiled programs, which no two teams share."""
+    labels = {"env": platform.environment}
+    return ModelBucketArgs(
+        bucket_name=Names(platform).bucket("caches", region.name, team),
+        force_destroy=True,  # what is lost is compiled again
+        labels=labels if team is None else labels | {TEAM_LABEL: team},
+        location=region.name,
+        project=platform.project,
+        soft_delete_days=0,
+    )
 
 
 def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:

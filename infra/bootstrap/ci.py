@@ -1,12 +1,24 @@
 """The identities of CI jobs: they act without keys, by workload identity federation."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import pulumi
 from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 
-from infra.bootstrap.roles import DEPLOY_ROLES, HOSTNAME_ROLES, IMAGE_ROLES, PREVIEW_ROLES
+from infra.bootstrap.roles import (
+    DEPLOY_ROLES,
+    HOSTNAME_ROLES,
+    IMAGE_ROLES,
+    PLATFORM_ROLES,
+    PREVIEW_ROLES,
+    SERVING_PREVIEW_ROLES,
+    SERVING_ROLES,
+)
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
+
+_PROJECT: Final = "gke-inference"
+"""Name of the Pulumi project."""
 
 
 def add_ci(
@@ -40,20 +52,33 @@ def add_ci(
         for system in dict.fromkeys(ci.system for _, ci in repositories)
     }
     for settings, ci in repositories:
-        deploy = (
-            *DEPLOY_ROLES,
-            *(IMAGE_ROLES if settings.has_images else ()),
-            *(HOSTNAME_ROLES if settings.has_records else ()),
-        )
         trusted = project.principals("repository_ref", ci.deploying_reference)
-        _Account(project, settings, "deploy", providers[ci.system]).add(
-            deploy, trusted, keys[settings.stack]
-        )
+        deploy = _Account(project, settings, "deploy", providers[ci.system])
+        deploy.add(deploy_roles(settings), trusted, keys[settings.stack])
         # A preview of any branch locks the state; elsewhere it must not write.
         trusted = project.principals("repository", ci.repository)
         preview = _Account(project, settings, "preview", providers[ci.system])
-        preview.add(PREVIEW_ROLES, trusted, keys[settings.stack])
-        preview.let_lock(bucket)
+        is_serving = settings.layer == "serving"
+        roles = SERVING_PREVIEW_ROLES if is_serving else PREVIEW_ROLES
+        preview.add(roles, trusted, keys[settings.stack])
+        if not is_serving:
+            preview.let_lock(bucket)
+            continue
+        for account in (deploy, preview):
+            account.let_keep_own_state(bucket)
+            if settings.platform in keys:
+                account.let_read_secrets(keys[settings.platform])
+
+
+def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
+    """Return the roles on the project of the identity that deploys a stack: those of its layer."""
+    if settings.layer == "serving":
+        return SERVING_ROLES
+    return (
+        *(PLATFORM_ROLES if settings.layer == "platform" else DEPLOY_ROLES),
+        *(IMAGE_ROLES if settings.has_images else ()),
+        *(HOSTNAME_ROLES if settings.has_records else ()),
+    )
 
 
 def _add_provider(
@@ -80,7 +105,7 @@ class _Account:
     def __init__(
         self, project: Project, settings: StackSettings, role: str, after: pulumi.Resource
     ) -> None:
-        self._project = project
+        self._project, self._settings = project, settings
         self._prefix = f"{role} {settings.stack}"
         self._account = serviceaccount.Account(
             self._prefix,
@@ -114,5 +139,48 @@ class _Account:
             self._name(role), bucket=bucket.name, role=role, member=self._account.member
         )
 
+    def let_keep_own_state(self, bucket: storage.Bucket) -> None:
+        """Let the account read every state, as references do, and write that of its stack alone.
+
+        A condition on names cannot hold for lists, so reading has none.
+        """
+        role = "roles/storage.objectViewer"
+        storage.BucketIAMMember(
+            self._name(role), bucket=bucket.name, role=role, member=self._account.member
+        )
+        role = "roles/storage.objectUser"
+        storage.BucketIAMMember(
+            self._name(role),
+            bucket=bucket.name,
+            condition={
+                "expression": own_state(self._project.bucket, self._settings.pulumi_stack),
+                "title": f"state of {self._settings.pulumi_stack}",
+            },
+            role=role,
+            member=self._account.member,
+        )
+
+    def let_read_secrets(self, key: kms.CryptoKey) -> None:
+        """Let the account open the state of a platform, whose key encrypts it."""
+        role = "roles/cloudkms.cryptoKeyDecrypter"
+        kms.CryptoKeyIAMMember(
+            self._name(role), crypto_key_id=key.id, role=role, member=self._account.member
+        )
+
     def _name(self, role: str) -> str:
         return f"{self._prefix} {role.removeprefix('roles/')}"
+
+
+def own_state(bucket: str, stack: str) -> str:
+    """Return the condition of an object that belongs to the state of a stack.
+
+    Folders: github.com/pulumi/pulumi, pkg/backend/diy (v3.250.0).
+    """
+    places = (
+        f"stacks/{_PROJECT}/{stack}.",
+        f"backups/{_PROJECT}/{stack}/",
+        f"history/{_PROJECT}/{stack}/",
+        f"locks/organization/{_PROJECT}/{stack}/",
+    )
+    start = f"projects/_/buckets/{bucket}/objects/.pulumi/"
+    return " || ".join(f"resource.name.startsWith('{start}{place}')" for place in places)

@@ -56,6 +56,22 @@ HOSTNAME_ROLES: Final = (
 )
 """Roles beside those, where the stack makes the records of its host name."""
 
+PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
+"""Roles of the identity that deploys a platform: serving stacks watch their models themselves."""
+
+SERVING_ROLES: Final = (
+    "roles/container.clusterViewer",
+    "roles/monitoring.editor",
+)
+"""Roles of the identity that deploys a serving stack. What it may do in a cluster is a role in its
+team's namespace, which the platform gives to `teams.NAME.deployers`."""
+
+SERVING_PREVIEW_ROLES: Final = (
+    "roles/container.viewer",
+    "roles/monitoring.viewer",
+)
+"""Roles of the identity that previews a serving stack."""
+
 PREVIEW_ROLES: Final = (
     "roles/container.viewer",
     "roles/iam.securityReviewer",

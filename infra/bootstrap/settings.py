@@ -100,6 +100,12 @@ class StackSettings:
     """Whether the stack builds and delivers container images of its own."""
     has_records: bool = False
     """Whether the stack makes the records of its host name."""
+    layer: str = "all"
+    """`all`, `platform` or `serving`."""
+    platform: str = ""
+    """Of a serving stack, the platform's `stack`, if that is prepared in the same project."""
+    pulumi_stack: str = ""
+    """Of a serving stack, its name for Pulumi: its identities write no other stack's state."""
 
     def account_id(self, role: str) -> str:
         """Return the id of a CI service account: `deploy` or `preview`.

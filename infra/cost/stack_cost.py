@@ -14,7 +14,7 @@ from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
 from infra.cost.storage import project_parts, storage_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan
-from infra.stack import Covers
+from infra.stack import Covers, Layer
 from planner.amount import Amount, Missing, total
 from planner.choice.cost import FIELDS, MEAN_SHARE, Bill, bill, outdated
 
@@ -86,7 +86,7 @@ class StackCost:
 def stack_cost(
     plan: Plan, mean_share: float = MEAN_SHARE, usage: Usage = DEFAULT_USAGE
 ) -> StackCost:
-    """Return what a stack costs.
+    """Return what a stack costs: a platform without models, a team's models without the platform.
 
     Args:
         plan: Of the stack.
@@ -103,12 +103,16 @@ def stack_cost(
 
 
 def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Iterator[Part]:
-    yield from cluster_parts(plan, mean_share)
+    has_clusters = plan.platform.layer is not Layer.SERVING
+    if has_clusters:
+        yield from cluster_parts(plan, mean_share)
     for name, region in plan.regions.items():
         system = system_nodes(region, mean_share)
         nodes = [*([system] if system else []), *accelerator_nodes(region, machines)]
-        yield from network_parts(plan.platform, name, nodes, usage)
+        if has_clusters:
+            yield from network_parts(plan.platform, name, nodes, usage)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)
-    yield from project_parts(plan)
+    if has_clusters:
+        yield from project_parts(plan)

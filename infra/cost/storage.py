@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from infra.cost.nodes import Nodes
 from infra.cost.parts import STORAGE, Count, Part, always, listed, part
 from infra.plan import Plan, RegionPlan
+from infra.stack import Layer
 
 _BYTES_PER_GIB = 2**30
 _GIB = "GiB"
@@ -21,7 +22,8 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
     name = region.name
     weights = always(round(_weights_gib(region), 1))
     yield listed(STORAGE, "weights in Cloud Storage", name, "gcs-standard", weights, unit=_GIB)
-    for zone in plan.platform.storage.cache_zones:
+    has_shared = plan.platform.layer is not Layer.SERVING
+    for zone in plan.platform.storage.cache_zones if has_shared else ():
         if zone.rpartition("-")[0] == name:
             yield part(STORAGE, "Anywhere Cache", zone, None, always(1))
     yield from _disks(plan, region)
@@ -31,7 +33,7 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
         by_type[one.disk_type] = by_type.get(one.disk_type, always(0)) + gib
     for kind, gib in by_type.items():
         yield listed(STORAGE, f"boot disks {kind}", name, kind, gib, unit=_GIB)
-    if plan.platform.images is not None:
+    if plan.platform.images is not None and has_shared:
         yield part(STORAGE, "container images in Artifact Registry", name, None, always(1))
 
 

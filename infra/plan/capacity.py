@@ -7,7 +7,7 @@ from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
-from infra.stack import Capacity, Model, Platform
+from infra.stack import Capacity, Layer, Model, Platform
 from infra.stack.problems import join
 
 
@@ -20,7 +20,7 @@ class RegionCapacity:
     settings: Capacity
     """What the stack says of it, for all regions."""
     is_used: bool
-    """Whether a model runs on it in the region."""
+    """Whether a model runs on it in the region, or may, where serving stacks bring the models."""
     arguments: Mapping[int, RungArgs]
     """Rungs that the region has, in the words of components, by their place in the stack."""
     rungs: Mapping[int, Rung]
@@ -65,6 +65,11 @@ def capacity_by_region(platform: Platform) -> CapacityByRegion:
         }
         for region in platform.regions
     }
+    if platform.layer is Layer.PLATFORM:
+        used = {
+            region: {name for name, each in platform.capacity.items() if each.rungs_in(region)}
+            for region in platform.regions
+        }
     return {
         name: {
             region: _in_region(platform, name, region, is_used=name in used[region])

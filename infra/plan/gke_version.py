@@ -48,7 +48,7 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
     """Yield (oldest GKE, what needs it) of each feature that the region uses."""
     settings = region.settings
     is_standard = settings.mode is ClusterMode.STANDARD
-    if region.served:
+    if region.has_gateway:
         yield gke_minimum("inference-pool-crd"), "InferencePool"
         yield gke_minimum("fuse-metadata-prefetch"), "weights read ahead by GCS FUSE"
     by_class = any(each.settings.node_pools is None for each in region.used_capacity)

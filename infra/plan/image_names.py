@@ -5,7 +5,7 @@ from typing import Any
 
 from gke_inference.catalogue.versions import builds, images
 from infra.plan import Plan
-from infra.stack import Platform
+from infra.stack import Engine, Layer, Platform
 
 
 def repository_names() -> dict[str, str]:
@@ -36,7 +36,17 @@ def repository_url(platform: Platform, region: str) -> str:
 
 
 def engines(plan: Plan) -> set[str]:
-    """Return the engine images that the models of a platform may run in."""
+    """Return the engine images that the models of a platform may run in.
+
+    Where serving stacks bring the models, these are the engines of every accelerator that it has.
+    """
+    if plan.platform.layer is Layer.PLATFORM:
+        kinds = {
+            "tpu" if rung.accelerator.is_tpu else "gpu"
+            for capacity in plan.platform.capacity.values()
+            for rung in capacity.rungs
+        }
+        return {f"{engine.value}_{kind}" for engine in Engine for kind in kinds} & images().keys()
     return {
         f"{model.settings.engine.value}_{'tpu' if rung.accelerator.is_tpu else 'gpu'}"
         for every in plan.models.values()

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 
 from gke_inference.catalogue.names import physical_name
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 from workloads.engine.weights_manifest import split
 
 NAMESPACE = "models"
 """Namespace that a platform makes."""
+GATEWAY_NAMESPACE = "inference-gateway"
+"""Namespace of the gateway that teams share."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +33,49 @@ class Names:
     def namespace(self) -> str:
         """Return the namespace of gateway, pools and servers: a pool selects in its own only.
 
-        It is the same in every cluster, and so are the principals of its service accounts.
+        It is the same in every cluster, and so are the principals of its service accounts. Models
+        of a team are in the team's own, and the gateway that they share in another.
         """
+        if self.platform.layer is Layer.PLATFORM:
+            return GATEWAY_NAMESPACE
+        if self.platform.layer is Layer.SERVING:
+            return str(self.platform.team)
         return self.platform.existing.namespace or NAMESPACE
+
+    def gateway_namespace(self) -> str:
+        """Return the namespace of the Gateway."""
+        return self.namespace() if self.platform.layer is Layer.ALL else GATEWAY_NAMESPACE
 
     def field_manager(self) -> str:
         """Return the manager that owns the fields of the stack's objects in every cluster."""
-        return f"gke-inference-{self.platform.prefix}-{self.platform.environment}"
+        return "-".join(("gke-inference", *self._parts))
+
+    def title(self) -> str:
+        """Return what dashboards and alerts call the stack."""
+        return " ".join(self._parts)
+
+    @property
+    def _parts(self) -> list[str]:
+        team = [] if self.platform.team is None else [self.platform.team]
+        return [self.platform.prefix, self.platform.environment, *team]
 
     def gateway(self) -> str:
         """Return the name of the Gateway, the same in every cluster."""
         return self._name("compute", "gateway")
 
-    def bucket(self, role: str, region: str) -> str:
-        """Return the global name of a region's bucket: role `models` or `caches`."""
+    def bucket(self, role: str, region: str, team: str | None = None) -> str:
+        """Return the global name of a region's bucket: role `models` or `caches`.
+
+        Args:
+            role: What it holds.
+            region: Where.
+            team: Whose caches. Default: the stack's own team.
+        """
         existing = self.platform.regions[region].existing.bucket
         if role == "models" and existing is not None:
             return existing
-        return self._name("bucket", f"{role}-{region}")
+        owner = (team or self.platform.team) if role == "caches" else None
+        return self._name("bucket", "-".join(filter(None, (role, region, owner))))
 
     def address(self) -> str:
         """Return the name of the gateway's address, the same in every region."""

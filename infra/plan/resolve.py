@@ -14,7 +14,7 @@ from infra.plan.capacity import (
 from infra.plan.names import Names, object_name, version_name
 from infra.plan.served import CanaryVersion, ServedModel
 from infra.plan.system_nodes import SystemNodes, system_nodes
-from infra.stack import ClusterSpread, Form, Model, Platform, Region
+from infra.stack import ClusterSpread, Form, Layer, Model, Platform, Region
 
 _STANDBY = 1
 """Warm GPU replicas of a paired model, where the stack does not say."""
@@ -29,12 +29,21 @@ class RegionPlan:
     location: str
     """Where the cluster stands: the region, or the first zone of a zonal cluster."""
     cluster_name: str
+    namespace: str
+    """Namespace of the models."""
     system_nodes: SystemNodes | None
-    """None where the stack makes none."""
+    """None where the stack makes none: the cluster has its own, or Autopilot makes them."""
     capacity: Mapping[str, RegionCapacity]
     """Every capacity of the stack as the region has it, by name."""
     served: tuple[ServedModel, ...]
     """Every model, a canary right behind its model, in the order of the stack."""
+    is_shared: bool = False
+    """Whether serving stacks bring the models."""
+
+    @property
+    def has_gateway(self) -> bool:
+        """Whether there is something to serve, now or from other stacks."""
+        return self.is_shared or bool(self.served)
 
     @property
     def used_capacity(self) -> tuple[RegionCapacity, ...]:
@@ -44,6 +53,8 @@ class RegionPlan:
     @property
     def has_groups(self) -> bool:
         """Whether a replica of some model may span several hosts."""
+        if self.is_shared:
+            return any(capacity.spans_hosts for capacity in self.used_capacity)
         return any(served.capacity.spans_hosts for served in self.served)
 
 
@@ -95,9 +106,11 @@ def _region(
         settings=settings,
         location=location,
         cluster_name=cluster_name,
-        system_nodes=system_nodes(settings),
+        system_nodes=system_nodes(settings) if platform.layer is not Layer.SERVING else None,
+        namespace=Names(platform).namespace(),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
+        is_shared=platform.layer is Layer.PLATFORM,
     )
 
 

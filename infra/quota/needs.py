@@ -21,9 +21,10 @@ from gke_inference.catalogue.quotas import (
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionCapacity, RegionPlan
 from infra.quota.claims import Claim, claims, upgrades
-from infra.quota.network import network_asks
+from infra.quota.network import backend_asks, network_asks
 from infra.quota.nodes import system_asks
 from infra.quota.parts import Ask
+from infra.stack import Layer
 
 __all__ = ["Need", "Part", "needs"]
 
@@ -82,12 +83,17 @@ def needs(plan: Plan) -> list[Need]:
     Quotas of the whole project come last.
     """
     found = _Sums()
+    has_clusters = plan.platform.layer is not Layer.SERVING
     for region in plan.regions.values():
         for claim in claims(region):
             found.add(_claim_asks(region, claim))
-        found.add(_upgrade_asks(region))
-        found.add(system_asks(region))
-    found.add(network_asks(plan))
+        if has_clusters:
+            found.add(_upgrade_asks(region))
+            found.add(system_asks(region))
+    if has_clusters:
+        found.add(network_asks(plan))
+    else:
+        found.add(backend_asks(plan))
     order = [*plan.regions, None]
     made = [sums.need() for sums in found.by_key.values()]
     made = [need for need in made if need.amount > 0]

@@ -12,6 +12,7 @@ from infra.stack import Exposure, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
 _SHARED_BACKENDS = 2  # the body-based router and the catalogue of models
+_OWN_BACKENDS = 1  # the catalogue of a team's models
 _SYSTEM_POOLS = 1
 
 
@@ -25,8 +26,15 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
         yield from _groups(region)
         if is_made:
             yield from _nat(region)
-        if region.served:
+        if region.has_gateway:
             yield from _gateway(plan.platform.gateway, region)
+
+
+def backend_asks(plan: Plan) -> Iterator[Ask]:
+    """Yield what the models of a team ask for behind a gateway that is there."""
+    for region in plan.regions.values():
+        if region.served:
+            yield from _backends(plan.platform.gateway, region, _OWN_BACKENDS)
 
 
 def _network(regions: int) -> Iterator[Ask]:
@@ -88,8 +96,19 @@ def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
         yield Ask(metric(address), name, "address", "gateway", 1)
     rule = f"REGIONAL_{kind}_MANAGED_FORWARDING_RULES_PER_REGION_PER_NETWORK"
     yield Ask(metric(rule), name, "network", "gateway", 1)
+    yield from _backends(gateway, region, _SHARED_BACKENDS)
+    where = f"gateway in {name}"
+    yield Ask(metric("URL_MAPS"), None, "network", where, 1)
+    proxy = "TARGET_HTTP_PROXIES" if gateway.certificate is None else "TARGET_HTTPS_PROXIES"
+    yield Ask(metric(proxy), None, "network", where, 1)
+
+
+def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[Ask]:
+    """Yield what the backends of a region ask for: models, pickers, and some beside them."""
+    name = region.name
+    kind = "EXTERNAL" if gateway.exposure is Exposure.EXTERNAL else "INTERNAL"
     pickers = sum(1 for served in region.served if served.settings.task is Task.GENERATE)
-    backends = len(region.served) + pickers + _SHARED_BACKENDS
+    backends = len(region.served) + pickers + beside
     who = "models, pickers, router and catalogue"
     services = metric(f"REGIONAL_{kind}_MANAGED_BACKEND_SERVICES")
     yield Ask(services, name, "network", who, backends)
@@ -98,6 +117,3 @@ def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
     yield Ask(groups, name, "network", f"{who}, by zone", backends * zones)
     where = f"gateway in {name}"
     yield Ask(metric("HEALTH_CHECKS"), None, "network", where, backends)
-    yield Ask(metric("URL_MAPS"), None, "network", where, 1)
-    proxy = "TARGET_HTTP_PROXIES" if gateway.certificate is None else "TARGET_HTTPS_PROXIES"
-    yield Ask(metric(proxy), None, "network", where, 1)

@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +13,17 @@ import yaml
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import InputError
+from infra.reading.layers import (
+    SettingsOf,
+    combined,
+    is_serving,
+    of_its_layer,
+    platform_name,
+    shared_settings,
+)
+from infra.reading.siblings import collisions
 from infra.rules import check
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 from infra.stack.problems import StackError, join, one_of, problems_of, unread
 from infra.stack.receivers import SECRET_KINDS, secret_key
 
@@ -21,8 +32,11 @@ KEY: Final = "platform"
 STACKS: Final = Path(__file__).resolve().parents[2] / "stacks"
 
 
-def load() -> Platform:
+def load(settings_of: SettingsOf | None = None) -> Platform:
     """Return the platform of the stack that the engine runs.
+
+    Args:
+        settings_of: Returns what the platform of a serving stack shares.
 
     Raises:
         StackError: The stack has no platform, one that cannot be used, or not the secrets for it.
@@ -32,7 +46,9 @@ def load() -> Platform:
         raise StackError(
             [InputError(f"{PROJECT}:{KEY}", "is required: the platform of this stack")]
         )
-    platform = parse(text)
+    platform = parse(text, settings_of)
+    if platform.layer is Layer.SERVING:
+        refuse_collisions(pulumi.get_stack(), platform, STACKS)
     if missing := list(missing_secrets(platform)):
         raise StackError(missing)
     return platform
@@ -54,20 +70,43 @@ def missing_secrets(platform: Platform) -> Iterator[InputError]:
             )
 
 
-def parse(text: str) -> Platform:
+def parse(text: str, settings_of: SettingsOf | None = None) -> Platform:
     """Return the platform that a JSON text describes.
+
+    Args:
+        text: What stands under `gke-inference:platform`.
+        settings_of: Returns what the platform of a serving stack shares; without it a serving stack
+            is refused.
 
     Raises:
         StackError: The text is not a usable platform; it lists every problem found.
     """
-    try:
-        platform = Platform.model_validate_json(text)
-    except ValidationError as error:
-        raise StackError(problems_of(error)) from None
-    problems = list(check(platform))
+    document = _serving(text)
+    if document is not None:
+        if settings_of is None:
+            message = "must be all or platform here: a serving stack is read with its platform"
+            raise StackError([InputError("layer", message, document["layer"])])
+        platform = combined(document, settings_of)
+    else:
+        try:
+            platform = Platform.model_validate_json(text)
+        except ValidationError as error:
+            raise StackError(problems_of(error)) from None
+    problems = [of_its_layer(platform, problem) for problem in check(platform)]
     if problems:
         raise StackError(problems)
     return platform
+
+
+def _serving(text: str) -> dict[str, Any] | None:
+    """Return the document of a serving stack; None for another one, or for what cannot be read."""
+    if f'"{Layer.SERVING.value}"' not in text:
+        return None
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None  # the parser says what is wrong
+    return document if is_serving(document) else None
 
 
 def stack_names(folder: Path = STACKS) -> list[str]:
@@ -79,10 +118,82 @@ def stack_names(folder: Path = STACKS) -> list[str]:
 def read(name: str, folder: Path = STACKS) -> Platform:
     """Return the platform of `Pulumi.NAME.yaml`, read as the engine would.
 
+    A serving stack is joined to the file of its platform in the same folder, where the engine reads
+    what the platform exports.
+
     Raises:
         StackError: There is no such file, or its platform cannot be used.
     """
-    return parse(json.dumps(platform_of(folder / f"Pulumi.{name}.yaml")))
+    text = json.dumps(platform_of(folder / f"Pulumi.{name}.yaml"))
+    platform = parse(text, partial(settings_in, folder))
+    if platform.layer is Layer.SERVING:
+        refuse_collisions(name, platform, folder)
+    return platform
+
+
+def refuse_collisions(name: str, platform: Platform, folder: Path) -> None:
+    """Refuse a serving stack that has what another one with a file in the folder has already.
+
+    Raises:
+        StackError: Names what both have.
+    """
+    others = {
+        each: document
+        for each, document in serving_documents(folder).items()
+        if platform_name(str(document.get("platform"))) == platform_name(str(platform.platform))
+    }
+    if problems := list(collisions(name, platform, others)):
+        raise StackError(problems)
+
+
+def serving_documents(folder: Path = STACKS) -> dict[str, Mapping[str, Any]]:
+    """Return the serving stacks of a folder as they are written, by name; broken files are none."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in stack_names(folder):
+        file = folder / f"Pulumi.{name}.yaml"
+        with suppress(OSError, UnicodeDecodeError, StackError):
+            if _SERVING_LINE.search(file.read_text(encoding="utf-8")) is None:
+                continue
+            document = platform_of(file)
+            if is_serving(document):
+                found[name] = document
+    return found
+
+
+def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:
+    """Return the serving stacks of a platform with a file in a folder: team by name of stack."""
+    return {
+        stack: str(document.get("team"))
+        for stack, document in serving_documents(folder).items()
+        if platform_name(str(document.get("platform"))) == name
+    }
+
+
+def settings_in(folder: Path, reference: str) -> str:
+    """Return what a platform shares, from its file.
+
+    Raises:
+        StackError: There is no such file, or it is no platform stack that can be used.
+    """
+    name = platform_name(reference)
+    if name not in stack_names(folder):
+        problem = one_of("platform", name, stack_names(folder))
+        raise StackError([problem])
+    document = platform_of(folder / f"Pulumi.{name}.yaml")
+    if is_serving(document):
+        raise StackError([InputError("platform", "must be a stack with layer: platform", name)])
+    try:
+        platform = parse(json.dumps(document))
+    except StackError as error:
+        found = (problem.at(f"platform {name}: {problem.path}") for problem in error.problems)
+        raise StackError(found) from None
+    if platform.layer is not Layer.PLATFORM:
+        raise StackError([InputError("platform", "must be a stack with layer: platform", name)])
+    return shared_settings(platform)
+
+
+_SERVING_LINE: Final = re.compile(r"^\s*[\"']?layer[\"']?\s*:\s*[\"']?serving\b", re.MULTILINE)
+"""A line of a serving stack, so that no other file is parsed to find them."""
 
 
 def platform_of(path: Path) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.reading.load import KEY, PROJECT, STACKS
-from infra.stack import Platform
+from infra.stack import Platform, Serving
 
 SCHEMA_FILE = STACKS / "schema.json"
 
@@ -18,11 +18,13 @@ def schema_text() -> str:
 def stack_schema() -> dict[str, Any]:
     """Return the schema of a whole stack file; what the engine itself writes there is allowed."""
     platform = Platform.model_json_schema()
-    definitions: dict[str, Any] = platform.pop("$defs")
+    serving = Serving.model_json_schema()
+    definitions: dict[str, Any] = platform.pop("$defs") | serving.pop("$defs")
+    platform |= _when("platform", {"properties": {"models": False}}, {"required": ["models"]})
     engine_keys = ("encryptedkey", "encryptionsalt", "environment", "secretsprovider")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$defs": {**definitions, "Platform": platform},
+        "$defs": {**definitions, "Platform": platform, "Serving": serving},
         "title": "A stack of gke-inference",
         "type": "object",
         "required": ["config"],
@@ -32,10 +34,20 @@ def stack_schema() -> dict[str, Any]:
             "config": {
                 "type": "object",
                 "required": [f"{PROJECT}:{KEY}"],
-                "properties": {f"{PROJECT}:{KEY}": {"$ref": "#/$defs/Platform"}},
+                "properties": {
+                    f"{PROJECT}:{KEY}": _when(
+                        "serving", {"$ref": "#/$defs/Serving"}, {"$ref": "#/$defs/Platform"}
+                    )
+                },
             },
         },
     }
+
+
+def _when(layer: str, then: dict[str, Any], otherwise: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a schema that depends on the layer of the stack."""
+    chosen = {"properties": {"layer": {"const": layer}}, "required": ["layer"]}
+    return {"if": chosen, "then": then, "else": otherwise}
 
 
 def is_current(file: Path = SCHEMA_FILE) -> bool:

@@ -12,13 +12,14 @@ from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
 from infra.rules.gateway import check_gateway
 from infra.rules.images import check_attested, check_images, check_pinned
+from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
-from infra.rules.versions import check_versions
+from infra.rules.versions import check_shared_versions, check_versions
 from infra.stack import Platform
 
 __all__ = ["check"]
@@ -28,6 +29,7 @@ def check(platform: Platform) -> Iterator[InputError]:
     """Yield every problem between the parts of a platform, in the order of a stack file."""
     by_region = capacity_by_region(platform)
     checks = (
+        check_layer(platform),
         check_regions(platform),
         check_existing(platform),
         check_capacity(platform, by_region),
@@ -49,6 +51,8 @@ def check(platform: Platform) -> Iterator[InputError]:
     if is_sound:
         plan = resolve(platform)
         yield from check_versions(plan)
+        yield from check_shared_versions(plan)
+        yield from check_share(plan)
         yield from check_pinned(plan)
         yield from check_attested(platform)
         yield from check_amount(platform)

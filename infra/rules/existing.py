@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import ClusterMode, Platform, Region
+from infra.stack import ClusterMode, Layer, Platform, Region
 from infra.stack.problems import join
 
 _OF_A_CLUSTER: Final = (
@@ -126,8 +126,8 @@ def _check_repository(platform: Platform, name: str, region: Region) -> Iterator
 
 def _check_namespace(platform: Platform) -> Iterator[InputError]:
     namespace = platform.existing.namespace
-    if namespace is None:
-        return
+    if namespace is None or platform.layer is Layer.PLATFORM:
+        return  # check_layer refuses it there
     if namespace.startswith(_SYSTEM_NAMESPACES):
         yield InputError("existing.namespace", "must not be one of the system's", namespace)
     without = [name for name, each in platform.regions.items() if each.existing.cluster is None]

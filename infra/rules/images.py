@@ -6,7 +6,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import image as lock_image
 from infra.plan import Plan, resolve
 from infra.plan.image_names import engines, needed, repository_names
-from infra.stack import Attestation, Platform
+from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
 _BY_TAG = ("dev", "local")
@@ -34,6 +34,8 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
     """
     platform = plan.platform
     images = platform.images
+    if platform.layer is Layer.PLATFORM:
+        return  # serving stacks say which engines run
     if platform.environment in _BY_TAG or platform.unpinned_images is not None:
         return
     if images is not None and images.attestation is Attestation.ENFORCE:
@@ -64,7 +66,10 @@ def check_attested(platform: Platform) -> Iterator[InputError]:
     images = platform.images
     if images is None or images.attestation is not Attestation.ENFORCE:
         return
-    wanted = {repository_names()[each] for each in needed(resolve(platform))}
+    plan = resolve(platform)
+    # serving stacks say which engines run
+    left = engines(plan) if platform.layer is Layer.PLATFORM else set[str]()
+    wanted = {repository_names()[each] for each in needed(plan) if each not in left}
     absent = sorted(wanted - set(images.digests))
     if absent:
         yield InputError(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.stack import Platform, ReceiverKind
+from infra.stack import Layer, Platform, ReceiverKind
 from infra.stack.problems import join
 
 _NEEDS = {
@@ -18,7 +18,8 @@ def check_monitoring(platform: Platform) -> Iterator[InputError]:
         count = len(platform.monitoring.notify)
         where = join("monitoring", "notify")
         yield InputError(where, "must be left out where alerts is false", count, " receivers")
-    if platform.protection and platform.monitoring.alerts and not platform.monitoring.notify:
+    is_watched = platform.layer is not Layer.PLATFORM and platform.monitoring.alerts
+    if platform.protection and is_watched and not platform.monitoring.notify:
         rule = "must have a receiver where protection is on: critical alerts would reach nobody"
         yield InputError(join("monitoring", "notify"), rule, Bare("none"))
     for name, receiver in platform.monitoring.notify.items():

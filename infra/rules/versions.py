@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.catalogue.versions import channel, gke_minimum, version_key
-from infra.plan import Plan
-from infra.plan.gke_version import FROM_ZERO, known_limit, needed
-from infra.stack import Platform, Region
+from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
+from infra.plan import Plan, resolve
+from infra.plan.gke_version import FROM_ZERO, asked, known_limit, needed
+from infra.stack import Layer, Platform, Region
 from infra.stack.problems import join
 
 
@@ -42,3 +42,22 @@ def check_versions(plan: Plan) -> Iterator[InputError]:
             value = region.settings.version or region.settings.release_channel.value
             note = "" if region.settings.version else f", seen with {limit} at most"
             yield InputError(join("regions", name, field), rule, Bare(value), note)
+
+
+def check_shared_versions(plan: Plan) -> Iterator[InputError]:
+    """Yield the regions where a serving stack's platform asks for too old a GKE.
+
+    Args:
+        plan: A stack without any other fault, resolved.
+    """
+    platform = plan.platform
+    if platform.layer is not Layer.SERVING:
+        return
+    shared = resolve(platform.model_copy(update={"layer": Layer.PLATFORM, "models": {}}))
+    for name, region in plan.regions.items():
+        least, because = needed(region)
+        has = asked(shared.regions[name])
+        if least and version_key(minor_of(least)) > version_key(minor_of(has)):
+            message = f"must have GKE {least} in {name} for {because}"
+            note = f": set regions.{name}.version there"
+            yield InputError("platform", message, Bare(has), note)

@@ -14,6 +14,7 @@ from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.fields import BootDisk
 from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
+from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
     Canary,
     Disk,
@@ -48,6 +49,7 @@ __all__ = [
     "Budget",
     "Canary",
     "Capacity",
+    "Chips",
     "ClusterMode",
     "ClusterSpread",
     "Covers",
@@ -68,6 +70,7 @@ __all__ = [
     "ImageCache",
     "Images",
     "KvCacheDtype",
+    "Layer",
     "Maintenance",
     "Model",
     "Monitoring",
@@ -83,6 +86,7 @@ __all__ = [
     "ReleaseChannel",
     "Replicas",
     "Rung",
+    "Serving",
     "Severity",
     "Size",
     "Slo",
@@ -91,4 +95,5 @@ __all__ = [
     "Storage",
     "SystemPool",
     "Task",
+    "Team",
 ]

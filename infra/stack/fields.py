@@ -35,6 +35,7 @@ _NETWORK_PATH: Final = r"^projects/[^/]+/global/networks/[^/]+$"
 _REPOSITORY_PATH: Final = r"^projects/[^/]+/locations/[^/]+/repositories/[^/]+$"
 _SUBNET_PATH: Final = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
 _NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_REFERENCE: Final = r"^([\w.-]+/[\w.-]+/)?[\w.-]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 
 PATTERN_WORDS: Final = {
@@ -65,6 +66,7 @@ PATTERN_WORDS: Final = {
     _REPOSITORY_PATH: "projects/PROJECT/locations/LOCATION/repositories/NAME",
     _SUBNET_PATH: "projects/PROJECT/regions/REGION/subnetworks/NAME",
     _NAMESPACE: "lower-case letters, digits and hyphens",
+    _REFERENCE: "a stack such as platform-prod, or ORGANIZATION/PROJECT/STACK",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
 """For each pattern, what it asks for, in the words of an error message."""
@@ -89,6 +91,7 @@ NetworkPath = Annotated[str, Field(pattern=_NETWORK_PATH)]
 RangeName = Annotated[str, Field(pattern=_NAME, max_length=63)]
 RepositoryPath = Annotated[str, Field(pattern=_REPOSITORY_PATH)]
 SubnetPath = Annotated[str, Field(pattern=_SUBNET_PATH)]
+StackReference = Annotated[str, Field(pattern=_REFERENCE, max_length=200)]
 Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]

@@ -7,9 +7,18 @@ from pydantic import Field
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
 from infra.stack.existing import Existing
-from infra.stack.fields import ModelName, Name, ProjectId, RegionName, ShortName, StackModel
+from infra.stack.fields import (
+    ModelName,
+    Name,
+    ProjectId,
+    RegionName,
+    ShortName,
+    StackModel,
+    StackReference,
+)
 from infra.stack.gateway import Gateway
 from infra.stack.images import Images
+from infra.stack.layers import Layer, Team
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
 from infra.stack.regions import Maintenance, Region, usual_maintenance
@@ -31,8 +40,8 @@ class Platform(StackModel):
     """Regions, each with one cluster."""
     capacity: dict[Name, Capacity] = Field(min_length=1)
     """Capacity by name."""
-    models: dict[ModelName, Model] = Field(min_length=1)
-    """Models by the name that clients ask for."""
+    models: dict[ModelName, Model] = Field(default_factory=dict[str, Model])
+    """Models by the name that clients ask for; required, and left out where `layer` is platform."""
     gateway: Gateway
     """The endpoint."""
     allow_replace: tuple[str, ...] = ()
@@ -45,6 +54,10 @@ class Platform(StackModel):
     """What all regions share, exists, and is named instead of made."""
     images: Images | None = None
     """A repository of one's own for all images; by default they come from where they are made."""
+    layer: Layer = Layer.ALL
+    """What the stack makes: the whole platform, all of it but models (`platform`), or models on the
+    platform of another stack (`serving`), where only `platform`, `team`, `models` and `monitoring`
+    are set."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""
     mtu: int | None = Field(default=None, ge=1300, le=8896)
@@ -53,10 +66,16 @@ class Platform(StackModel):
     network_policies: bool = True
     """Whether only the gateway and the readers of metrics can reach the pods that serve; false
     where the namespace has policies of another hand."""
+    platform: StackReference | None = None
+    """Stack of the platform, where `layer` is serving: its name, or ORGANIZATION/PROJECT/STACK."""
     protection: bool = True
     """Refuses to delete or replace stateful resources; false for stacks that come and go."""
     storage: Storage = Storage()
     """Buckets and disk images."""
+    team: Name | None = None
+    """Team of the platform's `teams` whose models these are, where `layer` is serving."""
+    teams: dict[Name, Team] = Field(default_factory=dict[str, Team])
+    """Who shares the platform, by name, where `layer` is platform; each has a namespace."""
     unpinned_images: str | None = Field(default=None, min_length=10, max_length=300)
     """Why engines may run by tag; without a reason every environment but `dev` and `local` needs
     their digests in `images.digests`."""

@@ -9,6 +9,8 @@ from policies.framework.resources import Properties, Resource
 CLUSTER = "gcp:container/cluster:Cluster"
 BUCKET = "gcp:storage/bucket:Bucket"
 NODE_POOL = "gcp:container/nodePool:NodePool"
+STACK_REFERENCE = "pulumi:pulumi:StackReference"
+"""What a stack has that takes a namespace and its rights from the stack of a platform."""
 NOT_KNOWN = "(known after up)"
 """What `render` writes for a value that only the cloud knows."""
 COMPUTE_CLASS_LABEL = "cloud.google.com/compute-class"

@@ -8,7 +8,8 @@ from gke_inference.observability.alert_source import alerts as alerts_of
 from gke_inference.observability.alerts import KINDS, is_told
 from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
-from infra.stack import Receiver, Severity
+from infra.plan.names import Names
+from infra.stack import Layer, Receiver, Severity
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 
@@ -18,6 +19,10 @@ _MONITORING: Final = "monitoring.googleapis.com/v3/projects"
 def alerts(deployed: Deployed) -> Iterator[Row]:
     """Yield whether the alert policies are on, and lead to each receiver of the stack."""
     settings = deployed.plan.platform.monitoring
+    if deployed.plan.platform.layer is Layer.PLATFORM:
+        subject = Subject("alerts", deployed.stack, "no promise")
+        yield subject.skipped("alerts are those of the serving stacks")
+        return
     if not settings.alerts:
         yield Subject("alerts", deployed.stack, "no promise").skipped("monitoring.alerts is off")
         return
@@ -39,7 +44,7 @@ def alerts(deployed: Deployed) -> Iterator[Row]:
 
 
 def _title(deployed: Deployed) -> str:
-    return f"{deployed.plan.platform.prefix} {deployed.plan.platform.environment}"
+    return Names(deployed.plan.platform).title()
 
 
 def _policies(deployed: Deployed) -> Iterator[tuple[str, Object]]:

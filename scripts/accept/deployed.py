@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from infra.plan import Plan, RegionPlan
 from infra.plan.endpoint import endpoint
-from infra.plan.names import NAMESPACE, Names
+from infra.plan.names import Names
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.shared.model_client import open_client
@@ -59,6 +59,11 @@ class Cluster:
         return self.plan.cluster_name
 
     @property
+    def namespace(self) -> str:
+        """Return the namespace of the models."""
+        return self.plan.namespace
+
+    @property
     def matchers(self) -> str:
         """Return PromQL matchers of the cluster: Cloud Monitoring has the series of all."""
         return f'cluster="{self.name}",location="{self.plan.location}"'
@@ -69,7 +74,7 @@ class Cluster:
         Raises:
             KubeError: The cluster does not answer.
         """
-        return self.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods", label_selector)
+        return self.api.list(f"/api/v1/namespaces/{self.namespace}/pods", label_selector)
 
 
 @dataclass(frozen=True)
@@ -121,8 +126,9 @@ class Deployed:
         Raises:
             KubeError: The cluster does not answer, or has none.
         """
-        name = Names(self.plan.platform).gateway()
-        path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{NAMESPACE}/gateways/{name}"
+        names = Names(self.plan.platform)
+        namespaces = "/apis/gateway.networking.k8s.io/v1/namespaces"
+        path = f"{namespaces}/{names.gateway_namespace()}/gateways/{names.gateway()}"
         return self.clusters[region].api.get(path)
 
 

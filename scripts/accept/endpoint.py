@@ -3,11 +3,14 @@
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
+from infra.plan.endpoint import catalogue_path
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 
@@ -85,15 +88,22 @@ def names_of(plan: Plan, region: str) -> tuple[str, ...]:
 
 
 def listings(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether `/v1/models` of each region lists exactly the models and adapters."""
+    """Yield whether `/v1/models` of each region lists exactly the models and adapters.
+
+    A team that shares a host has a path of its own for it.
+    """
+    path = catalogue_path(deployed.plan.platform)
+    prefix = path.removesuffix(CATALOGUE_PATH)
     for region in deployed.plan.regions:
         names = names_of(deployed.plan, region)
-        subject = Subject("/v1/models", region, ", ".join(names))
+        subject = Subject(path, region, ", ".join(names))
 
         def look(
             subject: Subject = subject, region: str = region, names: tuple[str, ...] = names
         ) -> Row:
-            with deployed.door(region).client("/v1/models") as client:
+            door = deployed.door(region)
+            listing = replace(door, url=door.url + prefix)
+            with listing.client(path) as client:
                 found = [model.id for model in client.models.list().data]
             return subject.judged(
                 ", ".join(found) or "nothing", is_met=sorted(found) == sorted(names)

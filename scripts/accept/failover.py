@@ -7,7 +7,6 @@ from typing import Final
 
 from infra.cost.costing import starts
 from infra.plan import ServedModel
-from infra.plan.names import NAMESPACE
 from infra.stack import Task
 from scripts.accept.deployed import Cluster, Deployed, Door, seen
 from scripts.accept.placement import ready_since, replicas
@@ -124,7 +123,7 @@ def replace(
     Raises:
         KubeError: The cluster does not answer, or refuses.
     """
-    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{before[0]}")
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{before[0]}")
     begun = time.monotonic()
     while (passed := time.monotonic() - begun) < seconds:
         asked.note(request(), time.monotonic())

@@ -5,6 +5,7 @@ from typing import Final
 
 from gke_inference.catalogue.labels import MANAGED_BY
 from infra.plan.names import Names
+from infra.stack import Layer, Platform
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import NotFound
@@ -36,8 +37,12 @@ def labels(deployed: Deployed) -> Iterator[Row]:
         path = f"projects/{platform.project}/locations/{region.location}"
         url = f"{_CONTAINER}/{path}/clusters/{region.cluster_name}"
         yield row("cluster", region.cluster_name, url, lambda s, f: judged_cluster(s, f, wanted))
-        for role in ("models", "caches") if region.served else ("models",):
-            bucket = Names(platform).bucket(role, region.name)
+        names = Names(platform)
+        buckets = [names.bucket("models", region.name)]
+        if region.served:
+            buckets.append(names.bucket("caches", region.name))
+        buckets += [names.bucket("caches", region.name, team) for team in _teams(platform)]
+        for bucket in buckets:
             yield row(
                 "bucket", bucket, f"{_STORAGE}/{bucket}",
                 lambda s, f: judged_labels(s, f.get("labels"), wanted),
@@ -50,6 +55,11 @@ def labels(deployed: Deployed) -> Iterator[Row]:
                     "disk", f"{disk} in {zone}", url,
                     lambda s, f: judged_labels(s, f.get("labels"), wanted),
                 )  # fmt: skip
+
+
+def _teams(platform: Platform) -> list[str]:
+    """Return the teams whose buckets the stack makes."""
+    return list(platform.teams) if platform.layer is Layer.PLATFORM else []
 
 
 def judged_cluster(subject: Subject, found: Object, wanted: Mapping[str, str]) -> Row:

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from infra.plan.names import NAMESPACE
 from scripts.accept.deployed import Cluster, Deployed, Object, seen
 from scripts.accept.placement import ready_since
 from scripts.accept.row import Row, Subject
 from twin.cluster.base.matching import selects
 from twin.cluster.monitoring.promql import Sample
 
-_MONITORINGS = f"/apis/monitoring.googleapis.com/v1/namespaces/{NAMESPACE}/podmonitorings"
-_AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+_MONITORINGS = "/apis/monitoring.googleapis.com/v1/namespaces/{}/podmonitorings"
+_AUTOSCALERS = "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers"
 
 
 def targets(deployed: Deployed) -> Iterator[Row]:
@@ -21,11 +20,11 @@ def targets(deployed: Deployed) -> Iterator[Row]:
 
 
 def _targets(subject: Subject, cluster: Cluster) -> Row:
-    monitorings = cluster.api.list(_MONITORINGS)
+    monitorings = cluster.api.list(_MONITORINGS.format(cluster.namespace))
     if not monitorings:
         return subject.not_met("the namespace has no PodMonitoring")
     pods = [pod for pod in cluster.pods() if ready_since(pod) is not None]
-    up = cluster.query(f'up{{{cluster.matchers},namespace="{NAMESPACE}"}}')
+    up = cluster.query(f'up{{{cluster.matchers},namespace="{cluster.namespace}"}}')
     problems: list[str] = []
     wanted = 0
     for monitoring in monitorings:
@@ -73,7 +72,8 @@ def autoscalers(deployed: Deployed) -> Iterator[Row]:
 
 
 def _scaler(subject: Subject, cluster: Cluster, name: str) -> Row:
-    found = {each["metadata"]["name"]: each for each in cluster.api.list(_AUTOSCALERS)}
+    listed = cluster.api.list(_AUTOSCALERS.format(cluster.namespace))
+    found = {each["metadata"]["name"]: each for each in listed}
     if name not in found:
         return subject.not_met("there is none")
     return judged_scaler(subject, found[name])

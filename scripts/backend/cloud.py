@@ -10,6 +10,7 @@ from typing import Any, Final
 from infra.plan import Plan, RegionPlan
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names
+from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
 from scripts.backend.cloud_logs import CloudAccessLog
@@ -101,7 +102,7 @@ class CloudBackend:
         platform = self.plan.platform
         name = Names(platform).address()
         for region, planned in self.plan.regions.items():
-            if not planned.served:
+            if not planned.has_gateway:
                 continue
             where = f"{self.cloud.project}/regions/{region}/addresses/{name}"
             try:
@@ -138,7 +139,13 @@ class CloudBackend:
 
         Raises:
             CloudError: Google refuses to show something; then nothing is proved.
+            CommandError: It is a serving stack, whose network and clusters are the platform's.
         """
+        platform = self.plan.platform
+        if platform.layer is Layer.SERVING:
+            rule = "must be a stack with clusters of its own"
+            note = f"; its platform is {platform.platform}"
+            raise CommandError(f"--stack: {rule}, got {self.stack!r}{note}")
         return leftovers(self.cloud, self.plan)
 
     def remove(self, leftover: Leftover) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from scripts.bench.engine_floor import floor_preview_seconds
 from scripts.shared.engine import Engine, stack_names
+from scripts.shared.platform_state import seed_platform
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.terminal.console import CommandError, console, one_line
 from twin.host.paths import REPOSITORY
@@ -78,6 +79,8 @@ def previews(
         )
         if made.returncode:
             raise CommandError(one_line(made.stderr))
+        if stack in stack_names():
+            seed_platform(folder / "state", stack)
 
         def timed(variant: Mapping[str, str]) -> Timing:
             return _timed(engine, stack, project, {**backend(folder), **variant})

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
-from infra.stack import Platform
+from infra.stack import Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_region, stack_of
@@ -39,7 +39,7 @@ def bootstrap(
             option, value = ("--ci", ci) if ci is not None else ("--location", location)
             raise SettingsError(f"{option}: must be left out with --undo, got {value!r}")
         platform = stack_of(stack, "STACK")
-        settings = settings_of(platform, ci, location)
+        settings = settings_of(platform, stack, ci, location)
         _run(
             platform, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None
         )
@@ -47,7 +47,9 @@ def bootstrap(
         raise CommandError(str(error)) from None
 
 
-def settings_of(platform: Platform, ci: str | None, location: str | None) -> StackSettings:
+def settings_of(
+    platform: Platform, stack: str, ci: str | None, location: str | None
+) -> StackSettings:
     """Return what a stack needs of its project.
 
     Raises:
@@ -56,13 +58,18 @@ def settings_of(platform: Platform, ci: str | None, location: str | None) -> Sta
     """
     if location is not None:
         check_region("--location", location)
+    is_serving = platform.layer is Layer.SERVING
+    name = f"{platform.environment}-{platform.team}" if is_serving else platform.environment
     return StackSettings(
-        stack=platform.environment,
+        stack=name,
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
         has_images=platform.images is not None,
         has_records=platform.gateway.dns is not None,
+        layer=platform.layer.value,
+        platform=platform.environment if is_serving else "",
+        pulumi_stack=stack if is_serving else "",
     )
 
 
@@ -97,12 +104,13 @@ def _run(
 def next_commands(project: Project, stack: str) -> list[str]:
     """Return the commands to run next, and what CI needs to know."""
     settings = next(each for each in project.stacks if each.stack == stack)
+    name = settings.pulumi_stack or stack
     lines = [
         "",
         "Next:",
         f"  pulumi login gs://{project.bucket}",
-        f"  pulumi stack init {stack} --secrets-provider gcpkms://{project.key(settings)}",
-        f"  pulumi preview -s {stack}",
+        f"  pulumi stack init {name} --secrets-provider gcpkms://{project.key(settings)}",
+        f"  pulumi preview -s {name}",
     ]
     if settings.ci is not None:
         lines += [
@@ -112,4 +120,6 @@ def next_commands(project: Project, stack: str) -> list[str]:
             f"  service_account (deploy):   {project.account(settings, 'deploy')}",
             f"  service_account (preview):  {project.account(settings, 'preview')}",
         ]
+    if settings.ci is not None and settings.pulumi_stack:
+        lines.append(f"  deployers of the team:      {project.account(settings, 'deploy')}")
     return lines

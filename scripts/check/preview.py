@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +14,7 @@ import typer
 
 from scripts.shared.data_loss import EVENTS, event_log, refuse_losses
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_preview
+from scripts.shared.platform_state import with_platform
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import StackOption
@@ -73,11 +76,11 @@ def preview(
         events = Path(folder) / "events.json"
         arguments = ["preview", "-s", stack, "--policy-pack", "policies", *event_log(events)]
         arguments += ["--diff"] if diff else []
-        if comment is None:
-            answer = engine.run(*arguments, environment=EVENTS)
-        else:
-            arguments += ["--color", "never", "--non-interactive"]
-            answer = engine.run(*arguments, capture=True, environment=EVENTS)
+        arguments += [] if comment is None else ["--color", "never", "--non-interactive"]
+        with _platform(engine, stack) as variables:
+            environment = {**EVENTS, **variables}
+            answer = engine.run(*arguments, capture=comment is not None, environment=environment)
+        if comment is not None:
             sys.stdout.write(answer.stdout)
             sys.stderr.write(answer.stderr)
         if comment is not None:
@@ -87,6 +90,16 @@ def preview(
             if breaks_policy(events):
                 raise CheckFailedError(f"{stack}: breaks a mandatory policy; see above")
             raise CommandError(f"the preview of {stack} failed; see above")
+
+
+@contextmanager
+def _platform(engine: PulumiCli, stack: str) -> Generator[dict[str, str]]:
+    """Yield the variables with which the preview finds the platform of a serving stack."""
+    if isinstance(engine, Engine):
+        with with_platform(engine, stack) as variables:
+            yield variables
+    else:
+        yield {}  # it is in the backend of this shell
 
 
 def _on_twin(stack: str, *, official: bool) -> Engine:

@@ -12,6 +12,7 @@ from scripts.verdicts.checkouts import (
     check_has_stacks,
     checked_head,
     head_checkout,
+    platform_on,
     touches,
 )
 
@@ -29,10 +30,11 @@ def touched(
     file and files that no stack depends on, such as documents and tests.
     """
     root = checked_head(head)
-    known = head_checkout(root).stacks()
+    checkout = head_checkout(root)
+    known = checkout.stacks()
     check_has_stacks(known, root)
     check_words("--stack", stack or [], known)
     files = changed_files(root, base_commit(root, since, "--since"))
     for name in stack or known:
-        if touches(name, files):
+        if touches(name, files, platform_on(name, (checkout,))):
             print(name)

@@ -23,6 +23,7 @@ from scripts.verdicts.checkouts import (
     check_has_stacks,
     checked_head,
     head_checkout,
+    platform_on,
     touches,
 )
 from scripts.verdicts.diagrams import svg
@@ -68,7 +69,7 @@ def judge(
     new = head_checkout(head)
     with base_checkout(head, base, commit) as old:
         wanted = chosen(names, old, new)
-        touched = [name for name in wanted if touches(name, files)]
+        touched = [name for name in wanted if touches(name, files, platform_on(name, (new, old)))]
         found = tuple(_each(touched, old, new, official))
         untouched = tuple(name for name in wanted if name not in touched)
         return Verdict(old.name, new.name, found, untouched)

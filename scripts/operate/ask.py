@@ -11,6 +11,7 @@ import typer
 from infra.stack import Exposure
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
+from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, stack_of
 from scripts.terminal.output_files import check_folder
@@ -49,6 +50,7 @@ def ask(
         check_folder("--out", out)
         if not _SIZE.fullmatch(size):
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
+    refuse_platform(stack_of(stack), stack)
     endpoint = (
         _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
     )

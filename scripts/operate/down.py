@@ -5,13 +5,21 @@ from typing import Annotated
 
 import typer
 
+from infra.reading.load import serving_documents
 from policies.framework.reading import CLUSTER
 from scripts.backend.backend import Maker
 from scripts.backend.recovery import recover
 from scripts.backend.twin import TwinBackend
 from scripts.backend.twin_leftovers import leftovers
-from scripts.shared.engine import Engine, OfficialOption, official_to_deploy, stack_names
-from scripts.terminal.console import CommandError, console
+from scripts.shared.engine import (
+    Engine,
+    OfficialOption,
+    check_stack,
+    official_to_deploy,
+    stack_names,
+)
+from scripts.shared.platform_state import serving_stacks_up
+from scripts.terminal.console import CheckFailedError, CommandError, console
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
@@ -26,15 +34,26 @@ def down(
         bool,
         typer.Option("--force", help="Remove the twin without destroying its stacks first."),
     ] = False,
+    stack: Annotated[
+        str, typer.Option(help="Destroy only this stack, and leave the twin running.")
+    ] = "",
     official: OfficialOption = False,
 ) -> None:
-    """Destroy every stack on the twin, then stop the twin and remove its files."""
-    if force and official:
-        raise CommandError("--official: must not be given with --force, which destroys no stack")
+    """Destroy every stack on the twin, then stop the twin and remove its files.
+
+    With --stack, destroys one stack. Exits 1, with nothing changed, if it is a platform whose
+    serving stacks are up.
+    """
+    for name, is_given in (("official", official), ("stack", bool(stack))):
+        if force and is_given:
+            raise CommandError(f"--{name}: must not be given with --force, which destroys no stack")
     plugins = official_to_deploy(official)
     paths = TwinPaths.default()
     if not paths.root.exists():
         console.print("There is no twin: nothing to do.")
+        return
+    if stack:
+        _down_one(paths, stack, plugins)
         return
     if not force:
         _destroy_stacks(paths, plugins)
@@ -54,11 +73,35 @@ def down(
     console.print("The twin is removed.")
 
 
+def _down_one(paths: TwinPaths, stack: str, official: OfficialPlugins | None) -> None:
+    """Destroy one stack.
+
+    Raises:
+        CheckFailedError: It is a platform, and serving stacks on it are up.
+        CommandError: There is no such stack, or its destroy failed.
+    """
+    check_stack(stack)
+    if not (paths.root / "pulumi-state").exists():
+        console.print("There is no twin: nothing to do.")
+        return
+    engine = Engine(paths, official=official)
+    if serving := serving_stacks_up(engine, stack):
+        raise CheckFailedError(
+            f"--stack: must be a platform without serving stacks, got {stack!r}; take down"
+            f" {', '.join(serving)} first"
+        )
+    if engine.deployment(stack).get("resources"):
+        _destroy(engine, stack)
+    console.print(f"{stack} is destroyed.")
+
+
 def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
     if not (paths.root / "pulumi-state").exists():
         return
     engine = Engine(paths, official=official)
-    for stack in engine.stacks():
+    serving = serving_documents()
+    # what stands on a platform goes first
+    for stack in sorted(engine.stacks(), key=lambda name: name not in serving):
         if not engine.deployment(stack).get("resources"):
             continue
         if stack not in stack_names():
@@ -66,14 +109,23 @@ def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
                 f"{stack}: is on the twin, but stacks/Pulumi.{stack}.yaml does not exist; restore "
                 "the file, or run gke-inference down --force"
             )
-        engine.ensure_stack(stack)
-        daemon.repair(paths)
-        recover(engine, stack)
-        destroy = ("destroy", "--yes", "--skip-preview", "-s", stack)
-        if engine.run(*destroy).returncode and not (
-            _remove_what_gke_left(paths) and engine.run(*destroy).returncode == 0
-        ):
-            raise CommandError(f"destroy of {stack} failed; see above. Run it again to continue")
+        _destroy(engine, stack)
+
+
+def _destroy(engine: Engine, stack: str) -> None:
+    """Destroy a stack on the twin.
+
+    Raises:
+        CommandError: Pulumi fails.
+    """
+    engine.ensure_stack(stack)
+    daemon.repair(engine.paths)
+    recover(engine, stack)
+    destroy = ("destroy", "--yes", "--skip-preview", "-s", stack)
+    if engine.run(*destroy).returncode and not (
+        _remove_what_gke_left(engine.paths) and engine.run(*destroy).returncode == 0
+    ):
+        raise CommandError(f"destroy of {stack} failed; see above. Run it again to continue")
 
 
 def _remove_what_gke_left(paths: TwinPaths) -> bool:

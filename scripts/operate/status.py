@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from infra.plan.names import Names
+from infra.stack import Layer, Platform
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
@@ -40,16 +41,22 @@ def as_json(
     return json.dumps(body, indent=1)
 
 
+def own_namespace(platform: Platform) -> str | None:
+    """Return the namespace of a team, whose replicas alone are its stack's; None of others."""
+    return Names(platform).namespace() if platform.layer is Layer.SERVING else None
+
+
 def status(
     stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
 ) -> None:
     """Show the replicas of a deployed stack: location, rung and hourly price."""
     check_stack(stack)
+    platform = stack_of(stack)
     with open_backend(stack, cloud=cloud) as backend:
         endpoint = backend.endpoint()
         clusters = backend.clusters()
-        replicas = find_replicas(clusters)
-        waiting = find_waiting(clusters, Names(stack_of(stack)).namespace())
+        replicas = find_replicas(clusters, own_namespace(platform))
+        waiting = find_waiting(clusters, Names(platform).namespace())
         metrics = dict(backend.metrics())
         close(clusters)
     if is_json:

@@ -6,26 +6,31 @@ from typing import Annotated, Any
 
 import typer
 
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan.names import Names
+from infra.reading.load import teams_of
+from infra.stack import Layer
 from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
+from scripts.operate.quota_shortage import refuse_shortage
 from scripts.operate.real_replica import keep_real
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
+from scripts.operate.stack_tools import purposes_of
+from scripts.operate.status import own_namespace
 from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
 from scripts.shared.model_client import models, preload
 from scripts.shared.placements import settled
-from scripts.shared.quota_shortage import refuse_shortage
+from scripts.shared.platform_state import check_platform_is_up
 from scripts.shared.replica_status import (
     find_replicas,
     metrics_of,
     print_prometheus,
     print_replicas,
 )
-from scripts.shared.stack_tools import purposes_of
 from scripts.shared.tool_setup import ensure_tools
 from scripts.shared.weights_status import find_waiting, print_waiting
 from scripts.terminal.console import CommandError, console, step
@@ -119,20 +124,26 @@ def up(
         refuse_shortage(stack, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
-    ensure_tools(*purposes_of(plan_of(stack)))
+    plan = plan_of(stack)
+    ensure_tools(*purposes_of(plan))
     prepare_beside(needed_by("monitoring"))
     engine = _prepared(Engine(paths, speed, plugins), stack)
+    check_platform_is_up(engine, stack)
     if planned is not None:
         planned.prepare()
     factor = Rules.of(paths).speed
     console.print(f"The twin's clock runs {factor:g} times faster than real time.")
     guard(engine, stack)
     preload()
-    pushed = SampleWeights(stack_of(stack), paths) if weights else None
+    is_platform = plan.platform.layer is Layer.PLATFORM
+    pushed = SampleWeights(plan.platform, paths) if weights and not is_platform else None
     _deploy(engine, stack, pushed)
     outputs = engine.outputs(stack)
     endpoint: str = outputs["endpoint"]
     folder = _output_folder(paths, stack)
+    if is_platform:
+        _end_of_platform(stack, outputs, begun)
+        return
     if pushed is None:
         _end_without_weights(paths, stack, outputs, begun)
         return
@@ -182,6 +193,14 @@ def _end_without_weights(
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
 
 
+def _end_of_platform(stack: str, outputs: dict[str, Any], begun: float) -> None:
+    """Show where a platform's gateway is, and what may be deployed on it."""
+    console.print(f"Gateway  {outputs['endpoint']}  (no models: serving stacks bring them)")
+    for name, team in teams_of(stack).items():
+        console.print(f"Team     {team}: make up STACK={name}")
+    console.print(f"Took     {time.monotonic() - begun:.1f} s")
+
+
 def _namespace(stack: str) -> str:
     return Names(stack_of(stack)).namespace()
 
@@ -189,9 +208,10 @@ def _namespace(stack: str) -> str:
 def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
     """Print what runs where, and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
-    print_replicas(find_replicas(of_twin(paths)))
+    print_replicas(find_replicas(of_twin(paths), own_namespace(stack_of(stack))))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")
     for url in publish(plan_of(stack), paths).values():
         console.print(f"Watch    {url}", soft_wrap=True)
-    console.print(f"Models   {', '.join(models(endpoint))}")
+    listed_at = str(outputs.get("catalogue", CATALOGUE_PATH)).removesuffix(CATALOGUE_PATH)
+    console.print(f"Models   {', '.join(models(endpoint + listed_at))}")
     print_prometheus(metrics_of(paths))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from infra.project import services_of
+from infra.stack import Layer
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.shared.google_cloud import last
 
@@ -22,6 +23,13 @@ _ALWAYS: Final = {
 }
 """A permission that a deployment uses, and the predefined role of `bootstrap` that has it
 (docs.cloud.google.com/iam/docs/roles-permissions, 2026-11-22)."""
+
+_WATCHING: Final = tuple(name for name in _ALWAYS if name.startswith("monitoring."))
+_SERVING: Final = {
+    "container.clusters.connect": "roles/container.clusterViewer",
+    **{name: _ALWAYS[name] for name in _WATCHING},
+}
+"""What a deployment of a serving stack uses: the rest is a role in the namespace of its team."""
 
 _IMAGES: Final = {
     "artifactregistry.repositories.create": "roles/artifactregistry.admin",
@@ -68,6 +76,8 @@ def apis(project: Project) -> Iterator[Finding]:
 def permissions_of(project: Project) -> dict[str, str]:
     """Return the permissions that a deployment of the stack uses, each with a role that has it."""
     platform = project.plan.platform
+    if platform.layer is Layer.SERVING:
+        return _SERVING
     images, dns = platform.images, platform.gateway.dns
     is_own_zone = dns is not None and dns.project in {None, project.id}
     is_repository = images is not None and images.repository is not None
@@ -75,6 +85,7 @@ def permissions_of(project: Project) -> dict[str, str]:
     exists = {
         "compute.networks.create": platform.existing.network is not None,
         "container.clusters.create": all(each.existing.cluster is not None for each in regions),
+        **dict.fromkeys(_WATCHING, platform.layer is Layer.PLATFORM),
     }
     return {
         **{name: role for name, role in _ALWAYS.items() if not exists.get(name, False)},

@@ -10,6 +10,7 @@ from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
 from infra.plan.endpoint import endpoint
+from infra.plan.names import Names
 from infra.quota.check import Limit, Standing, standings
 from infra.quota.needs import Need, needs
 from infra.stack import Budget
@@ -161,7 +162,7 @@ def page(
     ]
     return Page(
         stack=stack,
-        title=f"{platform.prefix} {platform.environment}",
+        title=Names(platform).title(),
         project=platform.project,
         endpoint=endpoint(platform.gateway, "ADDRESS"),
         is_named=platform.gateway.hostname is not None,

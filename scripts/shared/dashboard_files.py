@@ -5,6 +5,7 @@ from pathlib import Path
 from gke_inference.observability.dashboard_source import dashboards as made_for
 from infra.arguments.observability import scope
 from infra.plan import Plan
+from infra.plan.names import Names
 from scripts.observe.grafana import WINDOW, grafana_dashboard
 from scripts.observe.page import NAME, console_page
 from twin.cluster import lifecycle as clusters
@@ -16,9 +17,14 @@ _TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 
 
 def write_grafana(plan: Plan, folder: Path) -> list[Path]:
-    """Write one JSON file per dashboard and return the files; other files in the folder stay."""
+    """Write one JSON file per dashboard and return the files; none where there is no model.
+
+    Other files in the folder stay.
+    """
+    if not plan.models:
+        return []  # a platform's are with its serving stacks
     folder.mkdir(parents=True, exist_ok=True)
-    stack = f"{plan.platform.prefix}-{plan.platform.environment}"
+    stack = Names(plan.platform).title().replace(" ", "-")
     written: list[Path] = []
     for page in made_for(scope(plan), window=WINDOW):
         file = folder / f"{page.name}.json"
@@ -33,15 +39,16 @@ def publish(plan: Plan, paths: TwinPaths) -> dict[str, str]:
     A cluster whose Prometheus never ran has none.
     """
     pages = made_for(scope(plan), window=_TWIN_WINDOW)
-    title = f"{plan.platform.prefix} {plan.platform.environment}"
+    title = Names(plan.platform).title()
     urls: dict[str, str] = {}
     for folder in clusters.folders(paths):
         address = address_of(folder)
         if address is None:
             continue
         name = ClusterSpec.load(folder).name
-        file = folder / "prometheus" / "consoles" / NAME
+        page = NAME if plan.platform.team is None else f"{plan.platform.team}-{NAME}"
+        file = folder / "prometheus" / "consoles" / page
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(console_page(title, name, pages), encoding="utf-8")
-        urls[name] = f"http://{address}/consoles/{NAME}"
+        urls[name] = f"http://{address}/consoles/{page}"
     return urls

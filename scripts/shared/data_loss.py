@@ -14,6 +14,7 @@ from typing import Any
 
 from infra.plan.stateful import STATEFUL, may_be_lost
 from infra.reading.load import read
+from infra.stack.problems import StackError
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CheckFailedError, CommandError, one_line
 
@@ -126,8 +127,12 @@ def refuse_losses(stack: str, events: Path) -> None:
     """
     if not events.exists():
         return  # the engine did not start
+    try:
+        allowed = read(stack).allow_replace
+    except StackError:
+        return  # the engine refused the stack, and said why
     with events.open() as lines:
-        left = list(unnamed(losses(lines), read(stack).allow_replace))
+        left = list(unnamed(losses(lines), allowed))
     if left:
         listing = "; ".join(str(loss) for loss in left)
         names = ", ".join(dict.fromkeys(loss.name for loss in left))

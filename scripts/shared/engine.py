@@ -146,6 +146,18 @@ class Engine(PulumiCli):
         """
         return super().deployment(name) if self._has_state(name) else {}
 
+    def outputs_of(self, name: str) -> dict[str, Any]:
+        """Return the outputs of a stack, none for one that was never up; no plugin is asked."""
+        if not self._has_state(name):
+            return {}
+        checkpoint: dict[str, Any] = json.loads(self._state(name).read_text())["checkpoint"]
+        latest: dict[str, Any] = checkpoint.get("latest") or {}
+        resources: list[dict[str, Any]] = latest.get("resources") or []
+        for each in resources:
+            if each["type"] == "pulumi:pulumi:Stack":
+                return dict(each.get("outputs") or {})
+        return {}
+
     def stacks(self) -> list[str]:
         """Return the stacks this twin has state of."""
         folder = self.paths.root / "pulumi-state" / ".pulumi" / "stacks" / PROJECT

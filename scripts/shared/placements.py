@@ -110,14 +110,15 @@ def placements(clusters: Iterable[Cluster]) -> list[Placement]:
     return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
 
 
-def placements_in(cluster: Cluster) -> list[Placement]:
-    """Return every engine pod of a cluster, in the cluster's order.
+def placements_in(cluster: Cluster, namespace: str | None = None) -> list[Placement]:
+    """Return every engine pod of a cluster, or of one namespace, in the cluster's order.
 
     Raises:
         KubeError: The cluster does not answer.
     """
     nodes = {node["metadata"]["name"]: node for node in cluster.kube.list("/api/v1/nodes")}
-    pods = cluster.kube.list("/api/v1/pods", label_selector=f"{COMPONENT_LABEL}={_ENGINE}")
+    path = "/api/v1/pods" if namespace is None else f"/api/v1/namespaces/{namespace}/pods"
+    pods = cluster.kube.list(path, label_selector=f"{COMPONENT_LABEL}={_ENGINE}")
     return [
         _placement(cluster, pod, nodes.get(pod["spec"].get("nodeName", ""), {})) for pod in pods
     ]

@@ -2,10 +2,13 @@
 
 import json
 import tempfile
+from pathlib import Path
 from typing import Any
 
+from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
 from scripts.shared.engine import Engine, check_stack
+from scripts.shared.platform_state import seed_platform
 from scripts.terminal.console import CommandError, one_line
 from twin.wire.rpc import UNKNOWN
 
@@ -33,6 +36,10 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
         )
         if made.returncode:
             raise CommandError(one_line(made.stderr))
+        try:
+            seed_platform(Path(folder), stack)
+        except StackError as error:
+            raise CommandError(str(error)) from None
         command = ("preview", "-s", stack, "--json", *options)
         answer = engine.run(*command, capture=True, environment=environment)
     if answer.returncode:
@@ -70,6 +77,9 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
             continue
         by_property: dict[str, list[str]] = state.get("propertyDependencies", {})
         dependencies = by_property.get("kubeconfig", [])
+        if not dependencies:  # of a serving stack: the cluster is its platform's
+            names[state["urn"]] = str(state["inputs"]["clusterIdentifier"]).rpartition("/")[2]
+            continue
         clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == CLUSTER]
         if len(clusters) != 1:
             raise CommandError(

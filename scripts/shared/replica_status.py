@@ -26,8 +26,12 @@ class Total:
         return cls(total(one.usd_per_hour for one in replicas if one.usd_per_hour is not None))
 
 
-def find_replicas(clusters: Iterable[Cluster]) -> list[Placement]:
+def find_replicas(clusters: Iterable[Cluster], namespace: str | None = None) -> list[Placement]:
     """Return the replicas in clusters, by model, cluster and name.
+
+    Args:
+        clusters: Clusters to look at.
+        namespace: Namespace of a team, where only its replicas are meant.
 
     Raises:
         CommandError: A cluster does not answer.
@@ -35,7 +39,7 @@ def find_replicas(clusters: Iterable[Cluster]) -> list[Placement]:
     found: list[Placement] = []
     for cluster in clusters:
         with answering(cluster):
-            found += placements_in(cluster)
+            found += placements_in(cluster, namespace)
     return sorted(found, key=lambda one: (one.model, one.cluster, one.pod))
 
 

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.stack.problems import StackError
+from scripts.shared.platform_state import platform_of_serving
 from scripts.terminal.console import CommandError, one_line
 
 _NO_GIT = "git: must be on PATH: it reads the files of the base"
@@ -145,14 +147,30 @@ def changed_files(head: Path, commit: str) -> list[str]:
     return sorted({name for name in (*known, *new) if name})
 
 
-def touches(stack: str, files: list[str]) -> bool:
-    """Return whether changed files can affect a stack; when in doubt, they can."""
-    return any(_touches(stack, name) for name in files)
+def touches(stack: str, files: list[str], platform: str | None = None) -> bool:
+    """Return whether changed files can affect a stack; when in doubt, they can.
+
+    Args:
+        stack: Name of the stack.
+        files: Changed files.
+        platform: Name of its platform, if it is a serving stack: it has that one's settings.
+    """
+    return any(_touches((stack, platform), name) for name in files)
 
 
-def _touches(stack: str, name: str) -> bool:
+def platform_on(stack: str, checkouts: Iterable[Checkout]) -> str | None:
+    """Return the platform of a serving stack, of the first checkout that has a readable one."""
+    for checkout in checkouts:
+        with suppress(StackError):
+            name = platform_of_serving(stack, checkout.root / "stacks")
+            if name is not None:
+                return name
+    return None
+
+
+def _touches(stacks: tuple[str | None, ...], name: str) -> bool:
     if name.startswith("stacks/"):
-        return name == f"stacks/Pulumi.{stack}.yaml"
+        return name in {f"stacks/Pulumi.{stack}.yaml" for stack in stacks}
     if name.startswith(ASIDE) or name in _FILES_ASIDE:
         return False
     return "/" in name or not name.endswith(".md")

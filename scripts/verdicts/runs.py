@@ -19,6 +19,8 @@ from typing import Any
 import yaml
 
 from infra.reading.load import EngineLoader
+from infra.stack.problems import StackError
+from scripts.shared.platform_state import seed_platform
 from scripts.shared.preview_states import preview_errors
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.shared.tool_setup import ensure_tools
@@ -28,6 +30,7 @@ from twin import daemon
 from twin.host.paths import TwinPaths
 from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.pulumi.official import OfficialPlugins
+from twin.pulumi.recording import ENDPOINT as RECORDED_ENDPOINT
 from twin.pulumi.recording import recording
 from twin.pulumi.warm_hosts import WarmHosts
 
@@ -174,6 +177,7 @@ def compare(cli: Runner, stack: str, base: Checkout | None, head: Checkout | Non
             state = project.parent / "state"
             state.rmdir()
             state.symlink_to(Path(folder) / "base" / "state")
+            _seed(stack, head, project)
         else:
             _init(cli, stack, head, project)
         return Run(before, _previewed(cli, stack, head, project))
@@ -217,6 +221,15 @@ def _init(cli: Runner, stack: str, side: Checkout, project: Path) -> None:
     made = cli.run(project, "stack", "init", stack, "--no-select")
     if made.returncode:
         raise RunError(side, one_line(made.stderr))
+    _seed(stack, side, project)
+
+
+def _seed(stack: str, side: Checkout, project: Path) -> None:
+    """Put the platform of a serving stack beside it, as that side plans it."""
+    try:
+        seed_platform(project.parent / "state", stack, side.root / "stacks", RECORDED_ENDPOINT)
+    except StackError as error:
+        raise RunError(side, one_line(str(error))) from None
 
 
 def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[State, ...]:

@@ -25,6 +25,7 @@ GROUPS = (
     "tests/platform/bootstrap/",
     "tests/platform/tutorial/",
     "twin/tests/running/agent/",
+    "tests/platform/teams/",
     "tests/platform/faults/test_pictures.py",
     "twin/tests/running/cluster/",
     "twin/tests/running/groups/",

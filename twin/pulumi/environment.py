@@ -12,6 +12,10 @@ from twin.host.paths import TwinPaths
 from twin.pulumi.official import OfficialPlugins
 from twin.toolchain import ToolError, tool
 
+NO_CLUSTERS = "GKE_INFERENCE_NO_CLUSTERS"
+"""Variable that is set where the program makes no cluster and no network, so that the largest SDKs
+need not be loaded beforehand."""
+
 
 def process_environment(paths: TwinPaths) -> dict[str, str]:
     """Return what every process of the twin has in its environment."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import grpc
 
+from twin.pulumi.environment import NO_CLUSTERS
 from twin.pulumi.speedups import speed_up_imports, speed_up_program
 from twin.pulumi.speedups.sdk_waits import asks_for_debugging
 from twin.wire.rpc import empty_pb2, plugin_pb2
@@ -173,8 +174,11 @@ def interpreter(info: Any) -> str:
 
 
 def load_sdks() -> None:
-    """Load what takes longest of the SDKs, as far as they are installed."""
+    """Load what takes longest of the SDKs, as far as they are installed and will be needed."""
+    unneeded = "pulumi_gcp" if os.environ.get(NO_CLUSTERS) else ""
     for name in _LARGE:
+        if unneeded and name.startswith(unneeded):
+            continue
         with suppress(ImportError):  # another program's environment has other SDKs
             importlib.import_module(name)
 

@@ -27,7 +27,7 @@ from twin.world.store import new_record
 
 _THREADS = 64
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-_ENDPOINT = "127.0.0.1:9"
+ENDPOINT = "127.0.0.1:9"
 """Of every cluster that is made up: the port `discard`, where nothing answers."""
 _AUTHORITY = "no certificate: this cluster was made up"
 
@@ -57,7 +57,7 @@ class RecordingCloud(Provider):
             )
             self.lifecycle.world.store.add(record, [])
         if known.kind == "container/cluster":
-            outputs.update(ClusterEffect.reached_at(outputs, _ENDPOINT, _AUTHORITY))
+            outputs.update(ClusterEffect.reached_at(outputs, ENDPOINT, _AUTHORITY))
         return rpc.provider_pb2.CreateResponse(
             id=identifier, properties=self._struct(known, outputs)
         )
@@ -70,7 +70,7 @@ class RecordingCloud(Provider):
         _, project, _, location, _, name = str(request.id).split("/")
         inputs = {"location": location, "name": name, "project": project}
         outputs = created(known, inputs, request.id, request.urn, self._settings(context))
-        outputs.update(ClusterEffect.reached_at(outputs, _ENDPOINT, _AUTHORITY))
+        outputs.update(ClusterEffect.reached_at(outputs, ENDPOINT, _AUTHORITY))
         return rpc.provider_pb2.ReadResponse(
             id=request.id, properties=self._struct(known, outputs), inputs=rpc.to_struct(inputs)
         )

@@ -41,6 +41,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
     "Namespace": ("core.v1.Namespace", {}),
     "NetworkPolicy": ("networking.v1.NetworkPolicy", {"spec": "spec"}),
     "PodDisruptionBudget": ("policy.v1.PodDisruptionBudget", {"spec": "spec"}),
+    "ResourceQuota": ("core.v1.ResourceQuota", {"spec": "spec"}),
     "Role": ("rbac.v1.Role", {"rules": "rules"}),
     "RoleBinding": ("rbac.v1.RoleBinding", {"roleRef": "role_ref", "subjects": "subjects"}),
     "Secret": ("core.v1.Secret", {}),

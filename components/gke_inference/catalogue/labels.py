@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 
 MANAGED_BY = "gke-inference"
+TEAM_LABEL = "team"
+"""Label of the objects and pods of a team, by which GKE's cost allocation splits the bill."""
 
 _VALUE = re.compile(r"[a-z0-9_-]{0,63}")
 _KEY = re.compile(r"[a-z][a-z0-9_-]{0,62}")

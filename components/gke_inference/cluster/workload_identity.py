@@ -118,12 +118,26 @@ def principal(
     cloud.google.com/kubernetes-engine/docs/how-to/workload-identity. Every cluster of the project
     has the same workload pool, so the same namespace and name is the same principal in all.
     """
+    subject = f"subject/ns/{namespace}/sa/{service_account}"
+    return _member("principal", project, project_number, subject)
+
+
+def namespace_principals(
+    project: pulumi.Input[str], project_number: pulumi.Input[str], namespace: str
+) -> pulumi.Output[str]:
+    """Returns the IAM member of all service accounts of a namespace, in every cluster."""
+    return _member("principalSet", project, project_number, f"namespace/{namespace}")
+
+
+def _member(
+    kind: str, project: pulumi.Input[str], project_number: pulumi.Input[str], whom: str
+) -> pulumi.Output[str]:
     return pulumi.Output.concat(
-        "principal://iam.googleapis.com/projects/",
+        f"{kind}://iam.googleapis.com/projects/",
         project_number,
         "/locations/global/workloadIdentityPools/",
         project,
-        f".svc.id.goog/subject/ns/{namespace}/sa/{service_account}",
+        f".svc.id.goog/{whom}",
     )
 
 

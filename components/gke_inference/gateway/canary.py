@@ -34,6 +34,7 @@ def pinned_routes(
     namespace: str,
     gateway: str,
     hostname: str | None,
+    gateway_namespace: str | None = None,
 ) -> list[Manifest]:
     """Returns the HTTPRoutes of requests that name a version in `x-model-version`.
 
@@ -49,5 +50,5 @@ def pinned_routes(
         for version, pool_name in pools.items()
         for names in dealt(list(model.served_names), MATCHES_PER_RULE)
     ]
-    head = route_head(namespace, gateway, hostname)
+    head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(f"{canary.pool_name}-pinned", namespace, head, rules)

@@ -33,8 +33,42 @@ def listener_port(args: Mapping[str, Any]) -> int:
     return int(args.get("port", default))
 
 
+def checked_gateway(args: Mapping[str, Any]) -> list[RoutedModel]:
+    """Returns the models of an `InferenceGateway` with their defaults.
+
+    Raises:
+        pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
+    """
+    _within("port", listener_port(args), 1, 65_535)
+    _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
+    if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
+        _refuse("requestsPerMinute", "must be left out when exposure is 'internal'")
+    if args["exposure"] == "internal" and args.get("subnetwork") is None:
+        _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
+    if args.get("hostname") is not None and args.get("certificate") is None:
+        _refuse("hostname", f"needs 'certificate', got {args['hostname']!r} without one")
+    _check_sources(args)
+    if not args["models"] and not args.get("route_sources"):
+        _refuse("models", "must have at least one model, got none")
+    return checked_models(args)
+
+
+def _check_sources(args: Mapping[str, Any]) -> None:
+    sources = args.get("route_sources", [])
+    hosts = [args.get("hostname"), *(source.get("hostname") for source in sources)]
+    for at, source in enumerate(sources):
+        where = f"routeSources[{at}]"
+        if source["namespace"] == args["namespace"]:
+            _refuse(f"{where}.namespace", f"must not be the Gateway's, got {args['namespace']!r}")
+        host = source.get("hostname")
+        if host is not None and args.get("certificate") is None:
+            _refuse(f"{where}.hostname", f"needs 'certificate', got {host!r} without one")
+        if host is not None and hosts.count(host) > 1:
+            _refuse(f"{where}.hostname", f"must be a host of its own, got {host!r}")
+
+
 def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
-    """Returns the models with their defaults.
+    """Returns the models behind a Gateway with their defaults.
 
     Raises:
         pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
@@ -42,21 +76,11 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     _one_of("exposure", args["exposure"], GATEWAY_CLASSES)
     _one_of("pickerFailure", args.get("picker_failure", "open"), FAILURE_MODES)
     _named("gatewayName", args["gateway_name"])
-    _within("port", listener_port(args), 1, 65_535)
     _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
     _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
-    _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
     percent = args.get("log_percent", 100)
     if not 0 <= percent <= 100:
         _refuse("logPercent", f"must be 0 to 100, got {percent}")
-    if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
-        _refuse("requestsPerMinute", "must be left out when exposure is 'internal'")
-    if args["exposure"] == "internal" and args.get("subnetwork") is None:
-        _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
-    if args.get("hostname") is not None and args.get("certificate") is None:
-        _refuse("hostname", f"needs 'certificate', got {args['hostname']!r} without one")
-    if not args["models"]:
-        _refuse("models", "must have at least one model, got none")
     models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
     canaries = [model.canary.pool_name for model in models if model.canary is not None]
     _unique("poolName", [*(model.pool_name for model in models), *canaries])

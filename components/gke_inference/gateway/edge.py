@@ -29,7 +29,7 @@ def security_policy(
     region: pulumi.Input[str],
     requests_per_minute: int,
     opts: pulumi.ResourceOptions,
-) -> compute.RegionSecurityPolicy:
+) -> "compute.RegionSecurityPolicy":
     """Builds the policy of every backend; each backend counts for itself."""
     return compute.RegionSecurityPolicy(
         name,
@@ -67,7 +67,7 @@ def ssl_policy(
     project: pulumi.Input[str] | None,
     region: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
-) -> compute.RegionSslPolicy:
+) -> "compute.RegionSslPolicy":
     """Builds the policy of the listener: without one load balancers accept TLS 1.0."""
     return compute.RegionSslPolicy(
         name,

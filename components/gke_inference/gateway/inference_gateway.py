@@ -1,24 +1,17 @@
 """The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.engines import engine
-from gke_inference.catalogue.versions import api
 
-from . import canary as gateway_canary
-from . import model_catalogue as gateway_catalogue
-from . import routes as gateway_routes
-from .checks import FAILURE_MODES, GATEWAY_CLASSES, checked_models, listener_port
+from .backends import Backends, role_of
+from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
-from .model_catalogue import catalogue_objects
-from .picker import picker_objects
 from .router import router_objects, routing_extension
-from .routes import RoutedModel
 
 
 class RoutedCanaryArgs(TypedDict):
@@ -70,6 +63,16 @@ class RoutedModelArgs(TypedDict):
     others are spread over the replicas by the load balancer."""
 
 
+class RouteSourceArgs(TypedDict):
+    """A namespace beside the Gateway's own whose routes it takes."""
+
+    namespace: str
+    """Name of the namespace."""
+    hostname: NotRequired[str]
+    """Host of a listener of its own, which no other namespace's routes attach to; needs
+    `certificate`. Default: the Gateway's host, which such namespaces share."""
+
+
 class InferenceGatewayArgs(TypedDict):
     """Inputs of `InferenceGateway`."""
 
@@ -80,7 +83,7 @@ class InferenceGatewayArgs(TypedDict):
     gateway_name: str
     """Kubernetes name of the Gateway, at most 51 characters."""
     models: list[RoutedModelArgs]
-    """The models, each with its own pool."""
+    """The models, each with its own pool; empty where all are those of `routeSources`."""
     namespace: str
     """Namespace of the Gateway, the pools and the model servers: a pool selects only there."""
     region: pulumi.Input[str]
@@ -107,6 +110,9 @@ class InferenceGatewayArgs(TypedDict):
     requests_per_minute: NotRequired[int]
     """External only: requests that one address may make of one model in a minute, 1 to 1000000;
     more are refused with 429. Default 600."""
+    route_sources: NotRequired[list[RouteSourceArgs]]
+    """Namespaces whose routes it takes beside those of its own: `ModelRoutes` makes them. Default
+    none."""
     router_replicas: NotRequired[int]
     """Replicas of the body-based router and of the catalogue, default 2."""
     subnetwork: NotRequired[pulumi.Input[str]]
@@ -135,19 +141,21 @@ class InferenceGateway(pulumi.ComponentResource):
         self, name: str, args: InferenceGatewayArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:InferenceGateway", name, {}, opts)
-        models = checked_models(args)
+        models = checked_gateway(args)
         self._opts = pulumi.ResourceOptions(parent=self)
         address = self._build_address(name, args)
         gateway = self._build_gateway(name, args, address)
         behind = pulumi.ResourceOptions.merge(
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
-        self._guard = self._build_guard(name, args)
+        guard = self._build_guard(name, args)
         self._build_tls(name, args, behind)
-        self._build_shared(name, args, models, behind)
-        self._definitions = self._build_definitions(name, args)
+        self._build_router(name, args, behind)
+        definitions = tuple(self._build_definitions(name, args))
+        backends = Backends(name, args, self._opts, behind, guard, definitions)
+        backends.add_catalogue(models)
         for model in models:
-            self._build_model(name, args, model, behind)
+            backends.add(model)
         self.address = address.address
         self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
         self.pools = pulumi.Output.from_input([model.pool_name for model in models])
@@ -155,7 +163,7 @@ class InferenceGateway(pulumi.ComponentResource):
             {"address": self.address, "gatewayName": self.gateway_name, "pools": self.pools}
         )
 
-    def _build_address(self, name: str, args: InferenceGatewayArgs) -> compute.Address:
+    def _build_address(self, name: str, args: InferenceGatewayArgs) -> "compute.Address":
         is_internal = args["exposure"] == "internal"
         return compute.Address(
             f"{name}-address",
@@ -172,7 +180,7 @@ class InferenceGateway(pulumi.ComponentResource):
         )
 
     def _build_gateway(
-        self, name: str, args: InferenceGatewayArgs, address: compute.Address
+        self, name: str, args: InferenceGatewayArgs, address: "compute.Address"
     ) -> pulumi.CustomResource:
         opts = pulumi.ResourceOptions.merge(
             self._opts, pulumi.ResourceOptions(depends_on=[address])
@@ -181,7 +189,7 @@ class InferenceGateway(pulumi.ComponentResource):
 
     def _build_guard(
         self, name: str, args: InferenceGatewayArgs
-    ) -> compute.RegionSecurityPolicy | None:
+    ) -> "compute.RegionSecurityPolicy | None":
         if args["exposure"] != "external":
             return None
         return security_policy(
@@ -209,43 +217,15 @@ class InferenceGateway(pulumi.ComponentResource):
         opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
         register(f"{name}-policy", gateway_policy(gateway, args["namespace"], gateway), opts)
 
-    def _guarded(self, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-        """Returns the options of a backend's policies: the policy they name goes after them."""
-        needed: list[pulumi.Resource] = [] if self._guard is None else [self._guard]
-        return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
-
-    def _build_shared(
-        self,
-        name: str,
-        args: InferenceGatewayArgs,
-        models: list[RoutedModel],
-        behind: pulumi.ResourceOptions,
+    def _build_router(
+        self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
         gateway, namespace = args["gateway_name"], args["namespace"]
-        replicas = int(args.get("router_replicas", 2))
-        hostname = args.get("hostname")
-        router, catalogue = f"{gateway}-body-router", f"{gateway}-catalogue"
-        served = {model.model_name: list(model.adapters) for model in models}
+        router, replicas = f"{gateway}-body-router", int(args.get("router_replicas", 2))
         for obj in router_objects(router, namespace, replicas):
-            register(f"{name}-router-{_role(obj)}", obj, self._opts)
+            register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         extension = routing_extension(router, namespace, gateway, router)
-        register(f"{name}-router-{_role(extension)}", extension, behind)
-        port = gateway_catalogue.PORT
-        for obj in catalogue_objects(catalogue, namespace, served, replicas):
-            register(f"{name}-catalogue-{_role(obj)}", obj, self._opts)
-        for obj in [
-            gateway_routes.catalogue_route(catalogue, namespace, gateway, hostname, port),
-            *gateway_routes.policies(
-                catalogue,
-                namespace,
-                api("service"),
-                health_path="/healthz",
-                port=port,
-                timeout_seconds=10,
-                **_edge(args),
-            ),
-        ]:
-            register(f"{name}-catalogue-{_role(obj)}", obj, self._guarded(behind))
+        register(f"{name}-router-{role_of(extension)}", extension, behind)
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
         if args.get("has_definitions", False):
@@ -255,93 +235,22 @@ class InferenceGateway(pulumi.ComponentResource):
             for role, obj in definitions().items()
         ]
 
-    def _build_model(
-        self,
-        name: str,
-        args: InferenceGatewayArgs,
-        model: RoutedModel,
-        behind: pulumi.ResourceOptions,
-    ) -> None:
-        where = (args["namespace"], args["gateway_name"], args.get("hostname"))
-        pools = [self._build_pool(f"{name}-{model.pool_name}", args, model)]
-        canary = model.canary
-        if canary is not None:
-            version = gateway_canary.canary_model(model, canary)
-            pools.append(self._build_pool(f"{name}-{canary.pool_name}", args, version))
-        behind_pools = pulumi.ResourceOptions.merge(
-            behind, pulumi.ResourceOptions(depends_on=pools)
-        )
-        for number, obj in enumerate(gateway_routes.routes(model, *where), 1):
-            register(f"{name}-{model.pool_name}-route-{number}", obj, behind_pools)
-        if canary is not None:
-            pinned = gateway_canary.pinned_routes(model, canary, *where)
-            for number, obj in enumerate(pinned, 1):
-                register(f"{name}-{canary.pool_name}-pinned-{number}", obj, behind_pools)
-
-    def _build_pool(
-        self, name: str, args: InferenceGatewayArgs, model: RoutedModel
-    ) -> pulumi.Resource:
-        """Builds one version of a model behind the load balancer: all but its routes."""
-        namespace = args["namespace"]
-        is_closed = model.threshold_tokens is not None
-        mode = FAILURE_MODES["closed" if is_closed else args.get("picker_failure", "open")]
-        pool = register(name, gateway_routes.pool(model, namespace, mode), self._opts)
-        # A picker is ready only once it has seen its pool, and starts only where its kinds exist.
-        after_pool = pulumi.ResourceOptions.merge(
-            self._opts, pulumi.ResourceOptions(depends_on=[pool, *self._definitions])
-        )
-        if model.is_picked:
-            for obj in picker_objects(
-                model.picker_name,
-                namespace,
-                model.pool_name,
-                has_adapters=bool(model.adapters) or model.has_live_adapters,
-                replicas=int(args.get("picker_replicas", 1)),
-                threshold_tokens=model.threshold_tokens,
-                metrics=engine(model.engine).metrics,
-            ):
-                register(f"{name}-picker-{_role(obj)}", obj, after_pool)
-        for obj in gateway_routes.objectives(model, namespace):
-            register(f"{name}-{obj['metadata']['name']}", obj, after_pool)
-        for obj in gateway_routes.policies(
-            model.pool_name,
-            namespace,
-            model.backend,
-            health_path=engine(model.engine).health_path,
-            port=model.target_port,
-            timeout_seconds=model.timeout_seconds,
-            **_edge(args),
-        ):
-            register(f"{name}-{_role(obj)}", obj, self._guarded(after_pool))
-        return pool
-
-
-def _edge(args: InferenceGatewayArgs) -> dict[str, Any]:
-    """Returns what the policies of every backend have in common."""
-    is_open = args["exposure"] == "external"
-    return {
-        "log_percent": float(args.get("log_percent", 100)),
-        "security_policy": args["gateway_name"] if is_open else None,
-    }
-
 
 def gateway_object(args: InferenceGatewayArgs) -> Manifest:
     """Returns the Gateway; a deployment waits until the load balancer is programmed."""
-    certificate = args.get("certificate")
-    listener: Manifest = {
-        "allowedRoutes": {"namespaces": {"from": "Same"}},
-        "name": "http" if certificate is None else "https",
-        "port": listener_port(args),
-        "protocol": "HTTP" if certificate is None else "HTTPS",
-    }
-    if certificate is not None:
-        listener["tls"] = {
-            "mode": "Terminate",
-            "options": {"networking.gke.io/cert-manager-certs": certificate},
-        }
-    hostname = args.get("hostname")
-    if hostname is not None:
-        listener["hostname"] = hostname
+    sources = args.get("route_sources", [])
+    sharing = [source["namespace"] for source in sources if source.get("hostname") is None]
+    name = "http" if args.get("certificate") is None else "https"
+    listeners = [
+        _listener(
+            args, name, args.get("hostname"), _open_to(args, [args["namespace"], *sorted(sharing)])
+        )
+    ]
+    for source in sources:
+        host = source.get("hostname")
+        if host is not None:
+            taken = _open_to(args, [source["namespace"]])
+            listeners.append(_listener(args, f"{name}-{source['namespace']}", host, taken))
     return manifest(
         "gateway",
         args["gateway_name"],
@@ -351,10 +260,34 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
         spec={
             "addresses": [{"type": "NamedAddress", "value": args["address_name"]}],
             "gatewayClassName": GATEWAY_CLASSES[args["exposure"]],
-            "listeners": [listener],
+            "listeners": listeners,
         },
     )
 
 
-def _role(obj: Manifest) -> str:
-    return str(obj["kind"]).lower()
+def _listener(
+    args: InferenceGatewayArgs, name: str, hostname: str | None, allowed: Manifest
+) -> Manifest:
+    certificate = args.get("certificate")
+    listener: Manifest = {
+        "allowedRoutes": {"namespaces": allowed},
+        "name": name,
+        "port": listener_port(args),
+        "protocol": "HTTP" if certificate is None else "HTTPS",
+    }
+    if certificate is not None:
+        listener["tls"] = {
+            "mode": "Terminate",
+            "options": {"networking.gke.io/cert-manager-certs": certificate},
+        }
+    if hostname is not None:
+        listener["hostname"] = hostname
+    return listener
+
+
+def _open_to(args: InferenceGatewayArgs, namespaces: list[str]) -> Manifest:
+    """Returns which namespaces a listener takes routes from."""
+    if namespaces == [args["namespace"]]:
+        return {"from": "Same"}
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
+    return {"from": "Selector", "selector": {"matchExpressions": [names]}}

@@ -27,6 +27,7 @@ from gke_inference.base.manifests import (
     manifest,
     service,
 )
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import image
 
 PORT = 8080
@@ -71,11 +72,16 @@ def catalogue_document(models: dict[str, list[str]]) -> str:
 
 
 def catalogue_objects(
-    name: str, namespace: str, models: dict[str, list[str]], replicas: int
+    name: str,
+    namespace: str,
+    models: dict[str, list[str]],
+    replicas: int,
+    path: str = CATALOGUE_PATH,
 ) -> list[Manifest]:
     """Returns ConfigMap, Deployment, budget and Service of the catalogue, in creation order."""
     labels = labels_for(name, COMPONENT)
-    files = {"default.conf": _SERVER, "models.json": catalogue_document(models)}
+    server = _SERVER.replace(f"location = {CATALOGUE_PATH} ", f"location = {path} ")
+    files = {"default.conf": server, "models.json": catalogue_document(models)}
     return [
         manifest("config_map", name, namespace, labels=labels, data=files),
         deployment(name, namespace, COMPONENT, available(name, _pod(name)), replicas, files=files),

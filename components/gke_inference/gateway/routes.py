@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
@@ -134,7 +135,11 @@ def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
 
 
 def routes(
-    model: RoutedModel, namespace: str, gateway: str, hostname: str | None
+    model: RoutedModel,
+    namespace: str,
+    gateway: str,
+    hostname: str | None,
+    gateway_namespace: str | None = None,
 ) -> list[Manifest]:
     """Returns the HTTPRoutes of a model: `POOL`, then `POOL-2`, … when it has many adapters.
 
@@ -157,7 +162,7 @@ def routes(
     rules: list[Manifest] = [
         {"backendRefs": backends, "matches": some} for some in dealt(matches, MATCHES_PER_RULE)
     ]
-    head = route_head(namespace, gateway, hostname)
+    head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(model.pool_name, namespace, head, rules)
 
 
@@ -177,22 +182,31 @@ def routes_of(name: str, namespace: str, head: Manifest, rules: list[Manifest]) 
 
 
 def catalogue_route(
-    name: str, namespace: str, gateway: str, hostname: str | None, port: int
+    name: str,
+    namespace: str,
+    gateway: str,
+    hostname: str | None,
+    port: int,
+    *,
+    path: str = CATALOGUE_PATH,
+    gateway_namespace: str | None = None,
 ) -> Manifest:
     """Returns the route of `GET /v1/models`, and of paths that no model answers.
 
-    An exact path and a longer prefix win over every model's prefix.
+    An exact path and a longer prefix win over every model's prefix. A list on another path is one
+    of several behind a Gateway, so that the paths without an answer are somebody else's.
     """
+    unserved = UNSERVED_PATHS if path == CATALOGUE_PATH else ()
     rule = {
         "backendRefs": [
             {"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}
         ],
         "matches": [
-            {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
-            *({"path": {"type": "PathPrefix", "value": path}} for path in UNSERVED_PATHS),
+            {"method": "GET", "path": {"type": "Exact", "value": path}},
+            *({"path": {"type": "PathPrefix", "value": each}} for each in unserved),
         ],
     }
-    spec = {**route_head(namespace, gateway, hostname), "rules": [rule]}
+    spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": [rule]}
     labels = labels_for(name, "model-catalogue")
     return manifest("http_route", name, namespace, labels=labels, spec=spec)
 

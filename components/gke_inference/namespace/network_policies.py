@@ -70,14 +70,27 @@ def network_policies(
             [_rule(proxies, gateway_catalogue.PORT)],
         ),
     }
-    for model in sorted(args.get("connected_models", [])):
-        # Every port: Ray, the collectives of a group and the transfers of KV cache choose theirs.
-        own = _pods(ENGINES, model)
-        rules[f"{model}-replicas"] = (own, [{"from": [{"podSelector": own}]}])
-    return {
+    made = {
         name: _policy(name, namespace, selector, ingress)
         for name, (selector, ingress) in rules.items()
     }
+    return made | connections(namespace, args.get("connected_models", []))
+
+
+def connections(namespace: str, models: list[str]) -> dict[str, Manifest]:
+    """Returns the NetworkPolicies, by name, that let the replicas of a model talk to each other.
+
+    On every port: Ray, the collectives of a group and the transfers of KV cache choose theirs.
+
+    Args:
+        namespace: Name of the namespace.
+        models: Values of `app.kubernetes.io/name`.
+    """
+    made: dict[str, Manifest] = {}
+    for model in sorted(models):
+        own, name = _pods(ENGINES, model), f"{model}-replicas"
+        made[name] = _policy(name, namespace, own, [{"from": [{"podSelector": own}]}])
+    return made
 
 
 def _policy(name: str, namespace: str, selector: Manifest, ingress: list[Manifest]) -> Manifest:

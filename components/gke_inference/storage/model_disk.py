@@ -115,7 +115,7 @@ class ModelDisk(pulumi.ComponentResource):
         size_gib: int,
         zones: list[str],
         is_filled: bool,
-    ) -> list[compute.Disk]:
+    ) -> "list[compute.Disk]":
         labels = user_labels(args, "storage")
         if len(zones) > 1:
             # How GKE finds the disks of one volume: same name, this label, handle "multi-zone".

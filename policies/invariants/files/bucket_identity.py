@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from policies.framework.finding import Finding, broken, unknown
-from policies.framework.reading import at, section
+from policies.framework.reading import STACK_REFERENCE, at, section
 from policies.framework.rule import Invariant
 from policies.objects.fuse import fuse_volumes
 from policies.objects.pods import PodOf
@@ -43,7 +43,7 @@ def _findings(pod: PodOf) -> Iterator[Finding]:
     account = world.find("ServiceAccount", namespace, name)
     if account is not None and account.at("metadata", "annotations", _ANNOTATION):
         return
-    if world.resources is None:
+    if world.resources is None or any(map(_is_reference, world.resources)):
         yield unknown(
             pod.obj,
             field,
@@ -59,6 +59,11 @@ def _findings(pod: PodOf) -> Iterator[Finding]:
             "has no role on any bucket",
             "bind it to the bucket it reads",
         )
+
+
+def _is_reference(resource: dict[str, object]) -> bool:
+    """Return whether a resource is a reference to a platform, which grants its buckets itself."""
+    return resource.get("type") == STACK_REFERENCE
 
 
 def _binds(resource: dict[str, object], namespace: str, name: str) -> bool:

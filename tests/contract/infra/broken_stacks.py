@@ -1,7 +1,7 @@
 """Broken stacks: small edits of a stack that works, each with the message it must give.
 
-A file of `broken/` says `base` (a stack of stacks/), `edits` (a place, and a value or `remove`) and
-`expect`, a part of the message.
+A file of `broken/` says `base` (a stack of stacks/, or `teams/NAME` of docs/examples), `edits` (a
+place, and a value or `remove`) and `expect`, a part of the message.
 """
 
 import copy
@@ -15,6 +15,7 @@ import yaml
 from infra.reading.load import KEY, PROJECT, STACKS, platform_of
 
 FOLDER = Path(__file__).parent / "broken"
+EXAMPLES = STACKS.parent / "docs" / "examples"
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,15 @@ def broken_stacks() -> tuple[BrokenStack, ...]:
     return tuple(_read(file) for file in sorted(FOLDER.glob("*.yaml")))
 
 
+def folder_of(base: str) -> Path:
+    """Return the folder of a stack that others are made of."""
+    example = base.rpartition("/")[0]
+    return EXAMPLES / example if example else STACKS
+
+
 @cache
 def _platform(base: str) -> dict[str, Any]:
-    return platform_of(STACKS / f"Pulumi.{base}.yaml")
+    return platform_of(folder_of(base) / f"Pulumi.{base.rpartition('/')[2]}.yaml")
 
 
 def edited(base: str, edits: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ import pytest
 
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
-from infra.exports import described, exports, placements
+from infra.arguments.rungs import rungs as rungs_of
+from infra.described import described, placements
+from infra.exports import exports
 from infra.plan import resolve
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names, object_name
@@ -97,7 +99,7 @@ def test_versions_and_real_folders_exclude_each_other() -> None:
 
 def test_a_reservation_is_asked_for_in_the_zones_of_the_region_only() -> None:
     capacity = region_of(read("prod"), "europe-west4").capacity["interactive"]
-    rungs: Any = assemble.rungs(capacity, "tpu")
+    rungs: Any = rungs_of(capacity, "tpu")
     assert [rung["reservation_zones"] for rung in rungs] == [["europe-west4-a"]]
 
 

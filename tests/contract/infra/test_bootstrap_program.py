@@ -153,3 +153,50 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
 def test_without_a_repository_no_identity_is_made(engine_stand_in):
     seen = run(engine_stand_in, replace(PROJECT, stacks=(replace(PROD, ci=None),)))
     assert seen.counts() == {"Bucket": 1, "CryptoKey": 1, "KeyRing": 1, "Service": len(SERVICES)}
+
+
+SEARCH = replace(PROD, stack="prod-search", layer="serving", platform="prod", pulumi_stack="search")
+
+
+def test_the_identity_of_a_platform_does_not_watch_models(engine_stand_in):
+    project = replace(PROJECT, stacks=(replace(PROD, layer="platform"),))
+    found = roles(run(engine_stand_in, project), "gcp:projects/iAMMember:IAMMember", "deploy prod ")
+    assert found == set(DEPLOY_ROLES) - {"roles/monitoring.editor"}
+
+
+def test_the_identity_of_a_serving_stack_reaches_clusters_and_watches_models(engine_stand_in):
+    project = replace(PROJECT, stacks=(replace(PROD, layer="platform"), SEARCH))
+    made = run(engine_stand_in, project)
+    kind = "gcp:projects/iAMMember:IAMMember"
+    assert roles(made, kind, "deploy prod-search ") == {
+        "roles/container.clusterViewer",
+        "roles/monitoring.editor",
+    }
+    assert roles(made, kind, "preview prod-search ") == {
+        "roles/container.viewer",
+        "roles/monitoring.viewer",
+    }
+
+
+def test_the_identity_of_a_serving_stack_writes_its_own_state_and_reads_its_platforms(
+    engine_stand_in,
+):
+    project = replace(PROJECT, stacks=(replace(PROD, layer="platform"), SEARCH))
+    made = run(engine_stand_in, project)
+    grants = {
+        seen.inputs["role"]: seen.inputs.get("condition", {}).get("expression", "")
+        for seen in made.all("gcp:storage/bucketIAMMember:BucketIAMMember")
+        if seen.name.startswith("deploy prod-search ")
+    }
+    assert grants["roles/storage.objectViewer"] == ""
+    writes = grants["roles/storage.objectUser"]
+    start = "projects/_/buckets/acme-inference-prod-pulumi-state/objects/.pulumi/"
+    assert f"resource.name.startsWith('{start}stacks/gke-inference/search.')" in writes
+    assert writes.count("search") == writes.count("startsWith") == 4
+    keys = made.all("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember")
+    assert {
+        seen.inputs["role"] for seen in keys if seen.name.startswith("deploy prod-search ")
+    } == {
+        "roles/cloudkms.cryptoKeyDecrypter",
+        "roles/cloudkms.cryptoKeyEncrypterDecrypter",
+    }

@@ -1,14 +1,23 @@
 """A stack with one fault gives one message, in the user's words, before anything is registered."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pulumi
 import pytest
 
-from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of, read
+from infra.reading.load import (
+    KEY,
+    PROJECT,
+    STACKS,
+    parse,
+    platform_of,
+    read,
+    settings_in,
+)
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks
+from tests.contract.infra.broken_stacks import BrokenStack, broken_stacks, folder_of
 
 BROKEN = broken_stacks()
 
@@ -18,7 +27,7 @@ def test_a_broken_stack_gives_one_message_that_names_field_rule_and_value(
     broken: BrokenStack,
 ) -> None:
     with pytest.raises(StackError) as refused:
-        parse(json.dumps(broken.platform))
+        parse(json.dumps(broken.platform), partial(settings_in, folder_of(broken.base)))
     assert broken.expect in str(refused.value)
     assert len(refused.value.problems) == 1
     assert "\n" not in str(refused.value)

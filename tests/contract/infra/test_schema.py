@@ -10,7 +10,7 @@ import yaml
 
 from infra.reading.load import STACKS
 from infra.reading.schema import SCHEMA_FILE, is_current, schema_text, stack_schema
-from tests.contract.infra.broken_stacks import broken_stacks
+from tests.contract.infra.broken_stacks import EXAMPLES, broken_stacks
 
 # What the schema alone finds: a fault in one field, not between two.
 IN_ONE_FIELD = ("text-for-a-number", "typo-in-a-field", "typo-in-a-word", "unknown-accelerator")
@@ -43,6 +43,23 @@ def test_the_stacks_of_the_repository_follow_the_schema(name: str) -> None:
     text = (STACKS / f"Pulumi.{name}.yaml").read_text()
     assert refusals(yaml.safe_load(text)) == []
     assert text.startswith("# yaml-language-server: $schema=./schema.json\n")
+
+
+@pytest.mark.parametrize("name", ["shared", "search", "ads"])
+def test_a_platform_and_its_serving_stacks_follow_the_schema(name: str) -> None:
+    document = yaml.safe_load((EXAMPLES / "teams" / f"Pulumi.{name}.yaml").read_text())
+    assert refusals(document) == []
+
+
+def test_an_editor_marks_what_a_layer_has_no_place_for() -> None:
+    documents = {
+        name: yaml.safe_load((EXAMPLES / "teams" / f"Pulumi.{name}.yaml").read_text())
+        for name in ("shared", "search")
+    }
+    serving = documents["search"]["config"]["gke-inference:platform"]
+    documents["shared"]["config"]["gke-inference:platform"]["models"] = serving["models"]
+    serving["regions"] = {}
+    assert all(map(refusals, documents.values()))
 
 
 @pytest.mark.parametrize("broken", [b for b in broken_stacks() if b.name in IN_ONE_FIELD])

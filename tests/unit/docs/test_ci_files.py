@@ -93,7 +93,8 @@ def test_every_subcommand_and_option_exists(file):
 def test_every_stack_that_is_listed_exists(file):
     listed = re.findall(r"(?:stack|STACK): \[([^\]]+)\]", file.read_text())
     for names in listed:
-        assert {name.strip() for name in names.split(",")} <= set(stack_names())
+        known = {*stack_names(), *stack_names(REPOSITORY / "docs" / "examples" / "teams")}
+        assert {name.strip() for name in names.split(",")} <= known
 
 
 @pytest.mark.parametrize(
@@ -178,8 +179,9 @@ def test_both_systems_run_the_same_checks():
 def test_both_systems_do_the_same_where_credentials_are():
     github = {file.stem for file in (REPOSITORY / "docs/examples/ci/github").glob("*.yml")}
     gitlab = set(yaml.safe_load(PIPELINES[1].read_text()))
-    assert github == {"cloud-preview", "drift", "images", "up"}
+    assert github == {"cloud-preview", "drift", "images", "layers", "up"}
     assert {"cloud-preview", "drift", "images", "up-dev", "up-staging", "up-prod"} <= gitlab
+    assert {"up-platform", "up-serving"} <= gitlab
 
 
 def steps_in(name, job):

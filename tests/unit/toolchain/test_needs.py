@@ -4,7 +4,7 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from scripts.shared.stack_tools import purposes_of
+from scripts.operate.stack_tools import purposes_of
 from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError, modules, named, needed_by, recipe
 

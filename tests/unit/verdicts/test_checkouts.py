@@ -13,9 +13,11 @@ from scripts.verdicts.checkouts import (
     base_commit,
     changed_files,
     head_checkout,
+    platform_on,
     touches,
 )
 from scripts.verdicts.runs import without_keys
+from twin.host.paths import REPOSITORY
 
 
 def git(folder, *arguments):
@@ -187,3 +189,16 @@ def test_a_folder_below_the_root_has_no_stacks_to_be_touched(repository):
 def test_files_at_the_root_that_no_stack_is_made_of_touch_none(name):
     assert not touches("dev", [name])
     assert touches("dev", [f"workloads/{name}"])
+
+
+def test_a_change_of_a_platform_touches_its_serving_stacks(tmp_path):
+    stacks = tmp_path / "stacks"
+    stacks.mkdir()
+    for file in (REPOSITORY / "docs" / "examples" / "teams").glob("*.yaml"):
+        (stacks / file.name).write_text(file.read_text())
+    here = (Checkout("here", tmp_path),)
+    assert platform_on("search", here) == "shared"
+    assert platform_on("shared", here) is None
+    assert touches("search", ["stacks/Pulumi.shared.yaml"], "shared")
+    assert not touches("search", ["stacks/Pulumi.ads.yaml"], "shared")
+    assert not touches("shared", ["stacks/Pulumi.search.yaml"], None)

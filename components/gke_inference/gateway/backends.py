@@ -1,0 +1,152 @@
+"""Registers what stands behind a Gateway: pools with pickers and routes, and the catalogue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from gke_inference.base.manifests import Manifest, register
+from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.versions import api
+
+from . import canary as gateway_canary
+from . import model_catalogue as gateway_catalogue
+from . import routes as gateway_routes
+from .checks import FAILURE_MODES
+from .model_catalogue import catalogue_objects
+from .picker import picker_objects
+from .routes import RoutedModel
+
+
+@dataclass(frozen=True)
+class Backends:
+    """The children of a component that has models behind a Gateway."""
+
+    name: str
+    """Name of the component, which those of its children start with."""
+    args: Mapping[str, Any]
+    """Inputs of the component: `InferenceGatewayArgs` or `ModelRoutesArgs`."""
+    opts: pulumi.ResourceOptions
+    """Options of a child."""
+    behind: pulumi.ResourceOptions
+    """Options of a child that attaches to the Gateway, which may have to be there first."""
+    guard: pulumi.Resource | None = None
+    """The Cloud Armor policy, where the component makes it: what names it goes first."""
+    definitions: tuple[pulumi.Resource, ...] = ()
+    """Kinds that pickers watch, where the component makes them."""
+
+    @property
+    def _place(self) -> tuple[str, str, str | None]:
+        return self.args["namespace"], self.args["gateway_name"], self.args.get("hostname")
+
+    @property
+    def _gateway_namespace(self) -> str | None:
+        return self.args.get("gateway_namespace")
+
+    def add_catalogue(self, models: list[RoutedModel], path: str = CATALOGUE_PATH) -> None:
+        """Register the web server that lists models, and its route.
+
+        Args:
+            models: What it lists.
+            path: Where it lists them; on another path than the usual one it answers nothing else.
+        """
+        namespace, gateway, hostname = self._place
+        catalogue, port = f"{gateway}-catalogue", gateway_catalogue.PORT
+        served = {model.model_name: list(model.adapters) for model in models}
+        replicas = int(self.args.get("router_replicas", 2))
+        for obj in catalogue_objects(catalogue, namespace, served, replicas, path):
+            register(f"{self.name}-catalogue-{role_of(obj)}", obj, self.opts)
+        route = gateway_routes.catalogue_route(
+            catalogue,
+            namespace,
+            gateway,
+            hostname,
+            port,
+            path=path,
+            gateway_namespace=self._gateway_namespace,
+        )
+        policies = gateway_routes.policies(
+            catalogue,
+            namespace,
+            api("service"),
+            health_path="/healthz",
+            port=port,
+            timeout_seconds=10,
+            **self._edge,
+        )
+        for obj in [route, *policies]:
+            register(f"{self.name}-catalogue-{role_of(obj)}", obj, self._guarded(self.behind))
+
+    def add(self, model: RoutedModel) -> None:
+        """Register a model: its pool, that of its canary, and the routes to them."""
+        pools = [self._add_pool(f"{self.name}-{model.pool_name}", model)]
+        canary = model.canary
+        if canary is not None:
+            version = gateway_canary.canary_model(model, canary)
+            pools.append(self._add_pool(f"{self.name}-{canary.pool_name}", version))
+        behind_pools = pulumi.ResourceOptions.merge(
+            self.behind, pulumi.ResourceOptions(depends_on=pools)
+        )
+        of = {"gateway_namespace": self._gateway_namespace}
+        for number, obj in enumerate(gateway_routes.routes(model, *self._place, **of), 1):
+            register(f"{self.name}-{model.pool_name}-route-{number}", obj, behind_pools)
+        if canary is not None:
+            pinned = gateway_canary.pinned_routes(model, canary, *self._place, **of)
+            for number, obj in enumerate(pinned, 1):
+                register(f"{self.name}-{canary.pool_name}-pinned-{number}", obj, behind_pools)
+
+    def _add_pool(self, name: str, model: RoutedModel) -> pulumi.Resource:
+        """Register one version of a model behind the load balancer: all but its routes."""
+        namespace = self.args["namespace"]
+        is_closed = model.threshold_tokens is not None
+        mode = FAILURE_MODES["closed" if is_closed else self.args.get("picker_failure", "open")]
+        pool = register(name, gateway_routes.pool(model, namespace, mode), self.opts)
+        # A picker is ready only once it has seen its pool, and starts only where its kinds exist.
+        after_pool = pulumi.ResourceOptions.merge(
+            self.opts, pulumi.ResourceOptions(depends_on=[pool, *self.definitions])
+        )
+        if model.is_picked:
+            for obj in picker_objects(
+                model.picker_name,
+                namespace,
+                model.pool_name,
+                has_adapters=bool(model.adapters) or model.has_live_adapters,
+                replicas=int(self.args.get("picker_replicas", 1)),
+                threshold_tokens=model.threshold_tokens,
+                metrics=engine(model.engine).metrics,
+            ):
+                register(f"{name}-picker-{role_of(obj)}", obj, after_pool)
+        for obj in gateway_routes.objectives(model, namespace):
+            register(f"{name}-{obj['metadata']['name']}", obj, after_pool)
+        for obj in gateway_routes.policies(
+            model.pool_name,
+            namespace,
+            model.backend,
+            health_path=engine(model.engine).health_path,
+            port=model.target_port,
+            timeout_seconds=model.timeout_seconds,
+            **self._edge,
+        ):
+            register(f"{name}-{role_of(obj)}", obj, self._guarded(after_pool))
+        return pool
+
+    def _guarded(self, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+        """Return the options of a backend's policies: the policy they name goes after them."""
+        needed: list[pulumi.Resource] = [] if self.guard is None else [self.guard]
+        return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
+
+    @property
+    def _edge(self) -> dict[str, Any]:
+        """What the policies of every backend have in common."""
+        is_open = self.args["exposure"] == "external"
+        return {
+            "log_percent": float(self.args.get("log_percent", 100)),
+            "security_policy": self.args["gateway_name"] if is_open else None,
+        }
+
+
+def role_of(obj: Manifest) -> str:
+    """Return the part of a child's name that says which kind of object it is."""
+    return str(obj["kind"]).lower()

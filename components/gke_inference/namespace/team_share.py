@@ -1,0 +1,146 @@
+"""A team's share of a cluster: its chips, the buckets that its pods read, and who deploys there."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import storage
+
+from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.versions import api
+from gke_inference.cluster.workload_identity import (
+    ACCESS,
+    BucketAccessArgs,
+    namespace_principals,
+)
+
+_MOST_CHIPS = 100_000
+_NAME = "team"
+_RESOURCES = {"gpu_chips": "requests.nvidia.com/gpu", "tpu_chips": "requests.google.com/tpu"}
+_KINDS = {
+    "autoscaler": ["horizontalpodautoscalers"],
+    "config_map": ["configmaps"],
+    "deployment": ["deployments", "deployments/scale"],
+    "gateway_backend_policy": ["gcpbackendpolicies"],
+    "gateway_health_check": ["healthcheckpolicies"],
+    "http_route": ["httproutes"],
+    "inference_objective": ["inferenceobjectives", "inferencemodelrewrites"],
+    "inference_pool": ["inferencepools"],
+    "leader_worker_set": ["leaderworkersets", "leaderworkersets/scale"],
+    "lease": ["leases"],
+    "network_policy": ["networkpolicies"],
+    "pod_disruption_budget": ["poddisruptionbudgets"],
+    "pod_monitoring": ["podmonitorings"],
+    "role": ["roles"],
+    "role_binding": ["rolebindings"],
+    "rules": ["rules"],
+    "service": ["services"],
+    "service_account": ["serviceaccounts"],
+}
+"""Resources that serving a model makes, or grants to pickers, by a name in `versions.yaml`."""
+
+
+class TeamShareArgs(TypedDict):
+    """Inputs of `TeamShare`."""
+
+    namespace: str
+    """Name of the team's namespace, which exists."""
+    project: pulumi.Input[str]
+    """Project of the cluster, whose workload pool knows the namespace's accounts."""
+    project_number: pulumi.Input[str]
+    """Number of that project."""
+    bucket_roles: NotRequired[dict[str, BucketAccessArgs]]
+    """Buckets that every pod of the namespace may use, by a name of yours for each. Default none.
+    All clusters of a project have the same principals, so one region grants what they share."""
+    deployers: NotRequired[list[str]]
+    """E-mails of users and service accounts that may serve models in the namespace, and do nothing
+    elsewhere in the cluster. Default none."""
+    gpu_chips: NotRequired[int]
+    """GPUs that its pods may ask for together. Default 0."""
+    tpu_chips: NotRequired[int]
+    """TPU chips that its pods may ask for together. Default 0."""
+
+
+class TeamShare(pulumi.ComponentResource):
+    """A ResourceQuota of accelerators in a namespace, and the rights of its pods and deployers.
+
+    A pod above the quota is refused when it is created. Deployers need no right to grant any, and
+    on the project `roles/container.clusterViewer` alone, to reach the cluster.
+    """
+
+    namespace: pulumi.Output[str]
+    """Name of the namespace."""
+
+    def __init__(
+        self, name: str, args: TeamShareArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:TeamShare", name, {}, opts)
+        namespace = name_of(args, "namespace", "namespace")
+        hard = {
+            resource: str(whole(args, field, 0, least=0, most=_MOST_CHIPS))
+            for field, resource in _RESOURCES.items()
+        }
+        register(name, quota(namespace, hard), under(self))
+        member = namespace_principals(args["project"], args["project_number"], namespace)
+        for title, entry in sorted((args.get("bucket_roles") or {}).items()):
+            storage.BucketIAMMember(
+                f"{name}-bucket-{title}",
+                bucket=entry["bucket"],
+                member=member,
+                role=ACCESS[entry["access"]],
+                opts=under(self),
+            )
+        for role, obj in deploying(namespace, args.get("deployers", [])).items():
+            register(f"{name}-{role}", obj, under(self))
+        self.namespace = pulumi.Output.from_input(namespace)
+        self.register_outputs({"namespace": self.namespace})
+
+
+def quota(namespace: str, hard: dict[str, str]) -> Manifest:
+    """Returns the ResourceQuota; of what a node plugin offers, only requests can be limited.
+
+    kubernetes.io/docs/concepts/policy/resource-quotas, "Resource quota for extended resources".
+    """
+    return manifest(
+        "resource_quota", _NAME, namespace, labels=labels_for(_NAME, "quota"), spec={"hard": hard}
+    )
+
+
+def deploying(namespace: str, deployers: list[str]) -> dict[str, Manifest]:
+    """Returns the role of those who deploy, and its binding; nothing where nobody is named.
+
+    It can grant no more than it has: Kubernetes refuses a role with further rights.
+    """
+    if not deployers:
+        return {}
+    name = f"{_NAME}-deployer"
+    labels = labels_for(name, "deployer")
+    role = api("role")
+    return {
+        "deployer": manifest("role", name, namespace, labels=labels, rules=_rules()),
+        "deploys": manifest(
+            "role_binding",
+            name,
+            namespace,
+            labels=labels,
+            roleRef={"apiGroup": role.group, "kind": role.kind, "name": name},
+            subjects=[
+                {"apiGroup": role.group, "kind": "User", "name": email}
+                for email in sorted(deployers)
+            ],
+        ),
+    }
+
+
+def _rules() -> list[Manifest]:
+    by_group: dict[str, list[str]] = {}
+    for lock_name, resources in _KINDS.items():
+        by_group.setdefault(api(lock_name).group, []).extend(resources)
+    rules: list[Manifest] = [
+        {"apiGroups": [group], "resources": sorted(resources), "verbs": ["*"]}
+        for group, resources in sorted(by_group.items())
+    ]
+    seen = ["pods", "pods/log", "resourcequotas"]
+    rules.append({"apiGroups": [""], "resources": seen, "verbs": ["get", "list", "watch"]})
+    granted = ["create", "get", "list", "patch", "watch"]
+    return [*rules, {"apiGroups": [""], "resources": ["events"], "verbs": granted}]

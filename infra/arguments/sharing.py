@@ -1,0 +1,95 @@
+"""The translator of what teams share: namespaces, quotas, buckets, and routes to one gateway."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.cluster.workload_identity import BucketAccessArgs
+from gke_inference.gateway.inference_gateway import RouteSourceArgs
+from gke_inference.gateway.model_routes import ModelRoutesArgs
+from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
+from gke_inference.namespace.team_share import TeamShareArgs
+from gke_inference.serving.model_server import ModelServer
+from infra.arguments.ingress import ingress_args
+from infra.arguments.models import routed_models
+from infra.plan import RegionPlan
+from infra.plan.endpoint import catalogue_path
+from infra.plan.names import Names
+from infra.stack import Platform
+
+
+def team_namespace_args(platform: Platform, region: RegionPlan, team: str) -> ServingNamespaceArgs:
+    """Return the arguments of a team's namespace."""
+    level = "privileged" if platform.teams[team].privileged else "baseline"
+    args = ServingNamespaceArgs(namespace=team, pod_security=level)
+    if platform.network_policies:
+        args["ingress"] = ingress_args(region)
+    return args
+
+
+def team_share_args(
+    platform: Platform, region: RegionPlan, team: str, buckets: Mapping[str, pulumi.Input[str]]
+) -> TeamShareArgs:
+    """Return the arguments of a team's share of a cluster.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        team: Name of the team.
+        buckets: Names of the region's buckets, by role.
+    """
+    settings = platform.teams[team]
+    access = {
+        "caches": BucketAccessArgs(access="write", bucket=buckets[caches_role(team)]),
+        "models": BucketAccessArgs(access="read", bucket=buckets["models"]),
+    }
+    if region.name == next(iter(platform.regions)):
+        access |= {name: BucketAccessArgs(access="read", bucket=name) for name in settings.buckets}
+    args = TeamShareArgs(
+        bucket_roles=access,
+        gpu_chips=settings.chips.gpu,
+        namespace=team,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        tpu_chips=settings.chips.tpu,
+    )
+    if settings.deployers:
+        args["deployers"] = list(settings.deployers)
+    return args
+
+
+def caches_role(team: str) -> str:
+    """Return the role of a team's bucket of caches among a region's buckets."""
+    return f"caches-{team}"
+
+
+def route_sources(platform: Platform) -> list[RouteSourceArgs]:
+    """Return the namespaces whose routes the gateway takes."""
+    found: list[RouteSourceArgs] = []
+    for name, team in platform.teams.items():
+        source = RouteSourceArgs(namespace=name)
+        if team.hostname is not None:
+            source["hostname"] = team.hostname
+        found.append(source)
+    return found
+
+
+def model_routes_args(
+    platform: Platform, region: RegionPlan, servers: Mapping[str, ModelServer]
+) -> ModelRoutesArgs:
+    """Return the arguments of a team's models behind the gateway of a region."""
+    gateway, names = platform.gateway, Names(platform)
+    args = ModelRoutesArgs(
+        catalogue_path=catalogue_path(platform),
+        exposure=gateway.exposure.value,
+        gateway_name=names.gateway(),
+        gateway_namespace=names.gateway_namespace(),
+        log_percent=gateway.log_percent,
+        models=routed_models(region, servers),
+        namespace=names.namespace(),
+        picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
+        router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
+    )
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    return args

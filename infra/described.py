@@ -1,0 +1,56 @@
+"""What a stack tells of its models: how they are called, and where each may run at which price."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from gke_inference.catalogue.prices import rung_price
+from gke_inference.catalogue.rungs import Rung
+from infra.plan import ServedModel
+from infra.stack import Model, Platform
+
+
+def described(platform: Platform, model: Model) -> dict[str, Any]:
+    """Return what there is to know about a model before it is called."""
+    canary = model.canary
+    return {
+        "adapters": list(model.adapters),
+        **(
+            {}
+            if canary is None
+            else {"canary": {"version": canary.version, "percent": canary.percent}}
+        ),
+        "capacity": model.capacity,
+        "context": model.context,
+        "form": platform.form_of(model).value,
+        "regions": list(platform.regions_of(model)),
+        "replicas": {"min": model.replicas.min, "max": model.replicas.max},
+        "task": model.task.value,
+    }
+
+
+def placements(model: Iterable[ServedModel]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rungs a model may run on by region, in the order they are tried, with prices.
+
+    Args:
+        model: The model in each of its regions.
+    """
+    return {
+        served.region: [_placed(rung, served.region) for rung in served.rungs.values()]
+        for served in model
+    }
+
+
+def _placed(rung: Rung, region: str) -> dict[str, Any]:
+    """Return one rung with the price of a replica; no price where none is published."""
+    placed: dict[str, Any] = {
+        "machine_type": rung.machine_type,
+        "rung": rung.label,
+        "zones": list(rung.reservation_zones or rung.zones),
+    }
+    price = rung_price(rung, region, allow_partial=True)
+    if price is not None:
+        placed["usd_per_hour"] = round(price.usd_per_hour, 4)
+        placed["price"] = f"{price.source}, {price.date}, {price.confidence}"
+        if price.lacks_host:
+            placed["price_lacks_host"] = True
+    return placed

@@ -1,0 +1,100 @@
+"""Joins a serving stack to its platform: the settings of both become one stack.
+
+A serving stack sets `platform`, `team`, `models` and `monitoring`; everything else it has from the
+platform. So rules, plan, cost and quota read it as they read any other stack.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast
+
+from pydantic import ValidationError
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.stack import Layer, Monitoring, Platform, Serving
+from infra.stack.problems import StackError, join, problems_of
+
+SettingsOf = Callable[[str], str]
+"""Returns the settings that a platform shares, as `shared_settings` makes them, by its name."""
+
+OWN: Final = frozenset(Serving.model_fields)
+"""Fields of a serving stack."""
+OF_THE_PLATFORM: Final = frozenset({"metrics_adapter", "traces"})
+"""Fields of `monitoring` that are about clusters and so the platform's; others are not."""
+_KEPT_BACK: Final = {"allow_replace", "budget", "layer", "models", "monitoring"}
+
+
+def is_serving(document: Any) -> bool:
+    """Return whether a stack, as it is written, is a serving stack."""
+    return isinstance(document, dict) and document.get("layer") == Layer.SERVING.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def platform_name(reference: str) -> str:
+    """Return the name of the stack that a reference names, without organization and project."""
+    return reference.rpartition("/")[2]
+
+
+def shared_settings(platform: Platform) -> str:
+    """Return the settings of a platform that serving stacks read, as JSON."""
+    settings = platform.model_dump(mode="json", exclude_unset=True, exclude=_KEPT_BACK)
+    monitoring = platform.monitoring.model_dump(
+        mode="json", exclude_unset=True, include=set(OF_THE_PLATFORM)
+    )
+    return json.dumps(settings | {"monitoring": monitoring})
+
+
+def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:
+    """Return a serving stack with the settings of its platform.
+
+    Args:
+        document: The serving stack, as it is written.
+        settings_of: Returns the platform's settings.
+
+    Raises:
+        StackError: The stack sets what is the platform's, or the platform's settings cannot be
+            read.
+    """
+    problems = list(_out_of_place(document))
+    if problems:
+        raise StackError(problems)
+    try:
+        own = Serving.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        raise StackError(problems_of(error)) from None
+    settings = cast("dict[str, Any]", json.loads(settings_of(own.platform)))
+    team = cast("dict[str, Any]", settings.get("teams", {}).get(own.team, {}))
+    if team.get("hostname"):
+        settings["gateway"]["hostname"] = team["hostname"]
+    watching = {**document.get("monitoring", {}), **settings.pop("monitoring", {})}
+    whole = {**settings, **document, "monitoring": watching}
+    try:
+        return Platform.model_validate_json(json.dumps(whole))
+    except ValidationError as error:
+        found = problems_of(error)[0]
+        message = "must be a platform that this release of gke-inference reads"
+        note = f": {found.sentence()}"
+        raise StackError([InputError("platform", message, own.platform, note)]) from None
+
+
+def of_its_layer(platform: Platform, problem: InputError) -> InputError:
+    """Return a problem of a stack, with the platform before the path of a field that it has."""
+    field = problem.path.partition(".")[0].partition("[")[0]
+    if platform.layer is not Layer.SERVING or field in OWN:
+        return problem
+    return problem.at(f"platform {platform.platform}: {problem.path}")
+
+
+def _out_of_place(document: dict[str, Any]) -> Iterator[InputError]:
+    for field, value in document.items():
+        if field in Platform.model_fields and field not in OWN:
+            message = "must be left out where layer is serving: the platform has it"
+            yield InputError(field, message, _brief(value))
+    monitoring: Any = document.get("monitoring")
+    for field in monitoring if isinstance(monitoring, dict) else ():  # pyright: ignore[reportUnknownVariableType]
+        if field in OF_THE_PLATFORM and field in Monitoring.model_fields:
+            message = "must be left out where layer is serving: it is about the platform's clusters"
+            yield InputError(join("monitoring", str(field)), message, _brief(monitoring[field]))  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _brief(value: object) -> object:
+    return Bare("a mapping") if isinstance(value, dict | list) else value

@@ -1,0 +1,63 @@
+"""What serving stacks of one platform must not have in common, where their files are at hand."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from gke_inference.catalogue.input_error import InputError
+from infra.stack import Platform
+from infra.stack.problems import join
+
+
+def collisions(
+    name: str, platform: Platform, others: Mapping[str, Mapping[str, Any]]
+) -> Iterator[InputError]:
+    """Yield what a serving stack has that another one has already: its team, or a name of a model.
+
+    Teams on one host need names of their own, since the gateway routes by them.
+
+    Args:
+        name: Of the stack.
+        platform: The stack, with the settings of its platform.
+        others: Serving stacks of the same platform as they are written, by name.
+    """
+    mine = _names(platform.models)
+    for other, document in others.items():
+        team = str(document.get("team"))
+        if other == name:
+            continue
+        if team == platform.team:
+            yield InputError("team", "must be of one stack", team, f", the team of {other}, too")
+            continue
+        if _host(platform, team) != _host(platform, str(platform.team)):
+            continue
+        models: Any = document.get("models")
+        theirs = _raw_names(models if isinstance(models, dict) else {})  # pyright: ignore[reportUnknownArgumentType]
+        host = platform.gateway.hostname or "the gateway's address"
+        for served, where in mine.items():
+            if served in theirs:
+                message = f"must be a name that no other team has on {host}"
+                yield InputError(where, message, served, f", that of {theirs[served]} in {other}")
+
+
+def _host(platform: Platform, team: str) -> str | None:
+    return None if team not in platform.teams else platform.teams[team].hostname
+
+
+def _names(models: Mapping[str, Any]) -> dict[str, str]:
+    """Return where each name that clients may ask for is."""
+    found: dict[str, str] = {}
+    for name, model in models.items():
+        found[name] = join("models", name)
+        for at, adapter in enumerate(model.adapters):
+            found.setdefault(adapter, join("models", name, "adapters", at))
+    return found
+
+
+def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, model in models.items():
+        found[name] = join("models", name)
+        written = cast("dict[str, Any]", model) if isinstance(model, dict) else {}
+        for at, adapter in enumerate(cast("list[Any]", written.get("adapters") or [])):
+            found.setdefault(str(adapter), join("models", name, "adapters", at))
+    return found

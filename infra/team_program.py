@@ -1,0 +1,47 @@
+"""The models of a team on a platform of another stack; no SDK of clusters is loaded for them."""
+
+from typing import Any
+
+import pulumi
+
+from infra.described import described, placements
+from infra.observe import observe
+from infra.plan import Plan, resolve
+from infra.plan.endpoint import catalogue_path, endpoint
+from infra.platform_reference import Shared
+from infra.stack import Platform
+from infra.team_region import build_team_region
+
+
+def deploy_team(platform: Platform, shared: Shared) -> None:
+    """Register the models of a serving stack, what watches them, and its outputs.
+
+    Args:
+        platform: The stack, with the settings of its platform.
+        shared: What the platform exports.
+    """
+    plan = resolve(platform)
+    for name, region in plan.regions.items():
+        build_team_region(platform, region, shared.regions[name])
+    observe(plan, [])
+    for name, value in serving_exports(plan, shared).items():
+        pulumi.export(name, value)
+
+
+def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
+    """Return the outputs of a serving stack by name."""
+    platform = plan.platform
+    addresses = {
+        name: shared.regions[name].address for name, region in plan.regions.items() if region.served
+    }
+    endpoints = {
+        name: endpoint(platform.gateway, address) for name, address in addresses.items() if address
+    }
+    return {
+        "addresses": addresses,
+        "catalogue": catalogue_path(platform),
+        "endpoint": next(iter(endpoints.values()), ""),
+        "endpoints": endpoints,
+        "models": {name: described(platform, model) for name, model in platform.models.items()},
+        "placements": {name: placements(plan.models[name]) for name in platform.models},
+    }

@@ -1,0 +1,53 @@
+"""Wires the models of a team in one region of a platform that another stack makes."""
+
+import pulumi
+
+from gke_inference.cluster.workload_identity import WorkloadIdentity
+from gke_inference.gateway.model_routes import ModelRoutes
+from gke_inference.namespace.connected_models import ConnectedModels, ConnectedModelsArgs
+from gke_inference.serving.weights_gate import NAME as GATE
+from gke_inference.serving.weights_gate import WeightsGate, WeightsGateArgs
+from infra.arguments import models as assemble_models
+from infra.arguments import sharing as assemble
+from infra.arguments.ingress import connected
+from infra.inside import inside
+from infra.plan import RegionPlan
+from infra.plan.names import Names
+from infra.platform_reference import SharedRegion
+from infra.serving import serve
+from infra.stack import Platform
+
+
+def build_team_region(platform: Platform, region: RegionPlan, shared: SharedRegion) -> None:
+    """Build the models of a team in a region, and their routes to the gateway that is there.
+
+    Args:
+        platform: The stack, with the settings of its platform.
+        region: The region, resolved.
+        shared: What the platform exports of the region.
+    """
+    if not region.served:
+        return
+    opts = inside(platform, region, shared.kubeconfig)
+    buckets: dict[str, pulumi.Input[str]] = {
+        role: Names(platform).bucket(role, region.name) for role in ("models", "caches")
+    }
+    account = WorkloadIdentity(
+        f"{region.name}-weights-gate-identity",
+        assemble_models.gate_identity_args(platform, region, buckets),
+        opts,
+    )
+    WeightsGate(
+        f"{region.name}-weights-gate",
+        WeightsGateArgs(namespace=region.namespace, service_account=GATE),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account])),
+    )
+    if platform.network_policies and (models := connected(region)):
+        args = ConnectedModelsArgs(models=models, namespace=region.namespace)
+        ConnectedModels(f"{region.name}-connected", args, opts)
+    servers = {
+        served.name: serve(platform, region, served, buckets, opts) for served in region.served
+    }
+    ModelRoutes(
+        f"{region.name}-routes", assemble.model_routes_args(platform, region, servers), opts
+    )

@@ -1,0 +1,134 @@
+"""The platform of a serving stack as commands need it: up on the twin, or planned from its file."""
+
+import json
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from infra.plan import resolve
+from infra.platform_reference import OUTPUT, planned
+from infra.reading.layers import is_serving, platform_name
+from infra.reading.load import PROJECT, STACKS, platform_of, read, teams_of
+from infra.stack import Layer, Platform
+from infra.stack.problems import StackError
+from scripts.shared.engine import Engine
+from scripts.terminal.console import CommandError
+from twin.pulumi.environment import NO_CLUSTERS
+
+_STACK = "pulumi:pulumi:Stack"
+
+
+def platform_of_serving(stack: str, folder: Path = STACKS) -> str | None:
+    """Return the name of a serving stack's platform; None of a stack of another layer.
+
+    Raises:
+        StackError: The stack cannot be read.
+    """
+    document = platform_of(folder / f"Pulumi.{stack}.yaml")
+    return platform_name(str(document.get("platform"))) if is_serving(document) else None
+
+
+def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str = "") -> None:
+    """Write a state of a serving stack's platform as a preview can have it: planned, and not up.
+
+    Stacks of other layers need none.
+
+    Args:
+        state: Folder of Pulumi's state, which has the stack already.
+        stack: Name of the stack.
+        folder: Folder of the stack files.
+        endpoint: Of the control planes, where something stands for them.
+
+    Raises:
+        StackError: A stack cannot be read.
+    """
+    name = platform_of_serving(stack, folder)
+    if name is None:
+        return
+    plan = resolve(read(name, folder))
+    clusters = {region: each.cluster_name for region, each in plan.regions.items()}
+    outputs = {OUTPUT: planned(plan.platform, clusters, endpoint)}
+    urn = f"urn:pulumi:{name}::{PROJECT}::{_STACK}::{PROJECT}-{name}"
+    _write_state(state, name, {"urn": urn, "custom": False, "type": _STACK, "outputs": outputs})
+
+
+def _write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
+    """Write a state as Pulumi keeps it in files: `pulumi stack init` takes a second for one.
+
+    Format: github.com/pulumi/pulumi, pkg/backend/diy (v3.250.0).
+    """
+    manifest = {"time": "2026-01-01T00:00:00Z", "magic": "", "version": ""}
+    checkpoint = {
+        "stack": f"organization/{PROJECT}/{stack}",
+        "latest": {"manifest": manifest, "resources": list(resources)},
+    }
+    file = state / ".pulumi" / "stacks" / PROJECT / f"{stack}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"version": 3, "checkpoint": checkpoint}))
+    (state / ".pulumi" / "meta.yaml").write_text("version: 1\n")
+
+
+@contextmanager
+def with_platform(engine: Engine, stack: str) -> Generator[dict[str, str]]:
+    """Yield the variables with which a preview on the twin finds the platform of a stack.
+
+    None are needed where it is up. Otherwise nothing of the stack is, and the preview has a state
+    of its own.
+
+    Raises:
+        CommandError: The stack cannot be read, or Pulumi refuses.
+    """
+    try:
+        name = platform_of_serving(stack)
+        if name is None:
+            yield {}
+            return
+        light = {NO_CLUSTERS: "1"}
+        if OUTPUT in engine.outputs_of(name):
+            yield light
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            _write_state(Path(folder), stack)
+            seed_platform(Path(folder), stack)
+            yield {**light, "PULUMI_BACKEND_URL": f"file://{folder}"}
+    except StackError as error:
+        raise CommandError(str(error)) from None
+
+
+def check_platform_is_up(engine: Engine, stack: str) -> None:
+    """Refuse a serving stack whose platform is not up on the twin.
+
+    Raises:
+        CommandError: Names the platform.
+    """
+    name = platform_of_serving(stack)
+    if name is not None and OUTPUT not in engine.outputs_of(name):
+        raise CommandError(
+            f"--stack: must be a serving stack whose platform is up, got {stack!r}; run make up"
+            f" STACK={name}"
+        )
+
+
+def serving_stacks_up(engine: Engine, stack: str) -> list[str]:
+    """Return the serving stacks of a platform that the twin has resources of, sorted."""
+    return sorted(
+        name
+        for name in teams_of(stack)
+        if name in engine.stacks() and engine.deployment(name).get("resources")
+    )
+
+
+def refuse_platform(platform: Platform, stack: str) -> None:
+    """Refuse a stack without models of its own, for a command that is about models.
+
+    Raises:
+        CommandError: It is a platform; names the serving stacks on it.
+    """
+    if platform.layer is Layer.PLATFORM:
+        serving = ", ".join(teams_of(stack)) or "none"
+        raise CommandError(
+            f"--stack: must have models, got {stack!r}: a platform's are in its serving stacks"
+            f" ({serving})"
+        )
