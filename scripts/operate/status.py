@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 
 from infra.plan.names import Names
-from infra.stack import Layer, Platform
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
@@ -12,6 +11,7 @@ from scripts.shared.placements import Placement
 from scripts.shared.replica_status import (
     Total,
     find_replicas,
+    own_namespace,
     print_prometheus,
     print_replicas,
 )
@@ -39,11 +39,6 @@ def as_json(
         "waiting_for_weights": [one.as_json() for one in waiting],
     }
     return json.dumps(body, indent=1)
-
-
-def own_namespace(platform: Platform) -> str | None:
-    """Return the namespace of a team, whose replicas alone are its stack's; None of others."""
-    return Names(platform).namespace() if platform.layer is Layer.SERVING else None
 
 
 def status(

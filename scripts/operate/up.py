@@ -17,7 +17,6 @@ from scripts.operate.real_replica import keep_real
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
 from scripts.operate.stack_tools import purposes_of
-from scripts.operate.status import own_namespace
 from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
@@ -28,6 +27,7 @@ from scripts.shared.platform_state import check_platform_is_up
 from scripts.shared.replica_status import (
     find_replicas,
     metrics_of,
+    own_namespace,
     print_prometheus,
     print_replicas,
 )

@@ -77,8 +77,9 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
             continue
         by_property: dict[str, list[str]] = state.get("propertyDependencies", {})
         dependencies = by_property.get("kubeconfig", [])
-        if not dependencies:  # of a serving stack: the cluster is its platform's
-            names[state["urn"]] = str(state["inputs"]["clusterIdentifier"]).rpartition("/")[2]
+        named = state["inputs"].get("clusterIdentifier")
+        if not dependencies and named:  # of a serving stack: the cluster is its platform's
+            names[state["urn"]] = str(named).rpartition("/")[2]
             continue
         clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == CLUSTER]
         if len(clusters) != 1:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from infra.plan.names import Names
+from infra.stack import Layer, Platform
 from planner.amount import Amount, missing_lines, total
 from scripts.shared.clusters import Cluster, answering
 from scripts.shared.placements import Placement, placements_in
@@ -24,6 +26,11 @@ class Total:
     def of(cls, replicas: list[Placement]) -> "Total":
         """Return the total of some replicas."""
         return cls(total(one.usd_per_hour for one in replicas if one.usd_per_hour is not None))
+
+
+def own_namespace(platform: Platform) -> str | None:
+    """Return the namespace of a team, whose replicas alone are its stack's; None of others."""
+    return Names(platform).namespace() if platform.layer is Layer.SERVING else None
 
 
 def find_replicas(clusters: Iterable[Cluster], namespace: str | None = None) -> list[Placement]:
