@@ -1,21 +1,18 @@
 """The two places where a platform can be accepted: a twin, and a project of Google Cloud."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gke_inference.base.kubeconfig import kubeconfig
 from infra.plan import Plan
 from scripts.accept.deployed import Cluster, Deployed
+from scripts.backend.twin import TwinBackend
 from scripts.shared.google_cloud import Cloud, ReadOnly
 from scripts.terminal.console import CommandError
-from twin import daemon
 from twin.cluster import lifecycle
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
 from twin.host.paths import TwinPaths
-from twin.wire.kube import Kube
 from twin.world.rules import Rules
 
 
@@ -27,22 +24,20 @@ def on_twin(plan: Plan, stack: str, paths: TwinPaths) -> Deployed:
     """
     from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415 - loads HTTP clients
 
-    if daemon.ports(paths) is None:
-        raise CommandError("the twin is not running; start it with make up")
+    backend = TwinBackend(stack, paths)
+    backend.endpoint()  # refuses a stack that is not up
     folders = {ClusterSpec.load(each).name: each for each in lifecycle.folders(paths)}
+    apis = {cluster.name: cluster.kube for cluster in backend.clusters()}
     clusters: dict[str, Cluster] = {}
     for name, region in plan.regions.items():
-        folder = folders.get(region.cluster_name)
-        address = None if folder is None else address_of(folder)
-        if folder is None or address is None:
-            rule = "must be a stack that is up on the twin"
-            raise CommandError(f"--stack: {rule}, got {stack!r}; run make up STACK={stack}")
-        handle = lifecycle.handle(region.location, region.cluster_name, paths)
+        address = address_of(folders[region.cluster_name])
+        if address is None:
+            raise CommandError(f"cluster {region.cluster_name} has no Prometheus yet; try again")
 
         def query(expression: str, address: str = address) -> Sequence[promql.Sample]:
             return promql.query(address, expression)
 
-        clusters[name] = Cluster(region, Kube(handle.kubeconfig), query)
+        clusters[name] = Cluster(region, apis[region.cluster_name], query)
     cloud = twin_cloud(plan.platform.project, plan.platform.project_number, paths)
     reading = replace(cloud, session=ReadOnly(cloud.session))
     speed = Rules.of(paths).speed
@@ -53,24 +48,28 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
     """Return a stack in its project, with the application default credentials.
 
     Raises:
-        CloudError: There are no credentials, or a cluster of the stack is not there.
+        CommandError: A cluster of the stack is not there, or cannot be reached.
+        CloudError: There are no credentials.
     """
-    # these load Google's clients and Pulumi, which take seconds
-    from scripts.models.in_cluster import cluster_endpoint  # noqa: PLC0415
+    # these load Google's clients, which takes seconds
+    from scripts.backend.cloud import CloudBackend  # noqa: PLC0415
     from scripts.shared import google_clients  # noqa: PLC0415
 
     connected = google_clients.connect(plan.platform.project)
-    cloud = replace(connected, session=ReadOnly(connected.session))
+    backend = CloudBackend(plan, stack, connected, lambda: google_clients.token_of(connected))
+    cloud = backend.cloud
     with google_clients.plain_errors():
-        clusters = {
-            name: Cluster(
-                region,
-                Kube(json.loads(kubeconfig(name, cluster_endpoint(cloud, plan, name)))),
-                lambda expression: managed(cloud, expression),
-            )
-            for name, region in plan.regions.items()
-        }
-    return Deployed(plan, stack, f"in project {plan.platform.project}", cloud, clusters)
+        apis = {cluster.name: cluster.kube for cluster in backend.clusters()}
+    absent = [one.cluster_name for one in plan.regions.values() if one.cluster_name not in apis]
+    if absent:
+        raise CommandError(f"--stack: must be up in all of its regions, got none of {absent}")
+    clusters = {
+        name: Cluster(
+            region, apis[region.cluster_name], lambda expression: managed(cloud, expression)
+        )
+        for name, region in plan.regions.items()
+    }
+    return Deployed(plan, stack, f"in {backend.label}", cloud, clusters)
 
 
 def managed(cloud: Cloud, expression: str) -> Sequence[promql.Sample]:

@@ -17,6 +17,13 @@ from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths
 
 
+def not_up(stack: str) -> CommandError:
+    """Return what a command says of a stack that is not up on the twin."""
+    return CommandError(
+        f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
+    )
+
+
 class TwinBackend:
     """The twin, with every cluster it has: stacks share it."""
 
@@ -42,10 +49,7 @@ class TwinBackend:
         engine = self.pulumi()
         outputs = engine.outputs(self.stack) if self.stack in engine.stacks() else {}
         if "endpoint" not in outputs:
-            raise CommandError(
-                f"--stack: must be a stack that is up on the twin, got {self.stack!r}; run make up"
-                f" STACK={self.stack}"
-            )
+            raise not_up(self.stack)
         return str(outputs["endpoint"])
 
     def metrics(self) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import typer
 
 from infra.stack import Exposure
 from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.twin import not_up
 from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
 from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
@@ -84,9 +85,7 @@ def endpoint_of(stack: str, folder: Path) -> str:
         endpoint = file.read_text().strip()
         if not _connection_problem(endpoint):
             return endpoint
-    raise CommandError(
-        f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
-    )
+    raise not_up(stack)
 
 
 def _cloud_endpoint(stack: str) -> str:

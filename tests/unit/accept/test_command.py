@@ -18,6 +18,7 @@ from scripts.accept.signing import Revision, revision, user
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError
 from tests.unit.bootstrap.fake_google import refused
+from twin import daemon
 
 MET = Subject("a", "x", "p").met("m")
 BAD = Subject("b", "y", "p").not_met("n")
@@ -125,11 +126,19 @@ def test_what_is_not_met_at_the_end_stays_so(platform):
     assert list(run(platform, (lambda _: iter([BAD, SKIPPED]),), until=0)) == [BAD, SKIPPED]
 
 
+class Down:
+    """A Pulumi CLI that knows no stack."""
+
+    def stacks(self) -> list[str]:
+        return []
+
+
 def test_a_stack_that_is_not_on_the_twin_is_refused(platform, tmp_path, monkeypatch):
     paths = reach.TwinPaths(tmp_path / "twin")
     with pytest.raises(CommandError, match="the twin is not running"):
         reach.on_twin(platform.plan, "local", paths)
-    monkeypatch.setattr(reach.daemon, "ports", lambda _: {})
+    monkeypatch.setattr(daemon, "ports", lambda _: {})
+    monkeypatch.setattr(reach.TwinBackend, "pulumi", lambda _: Down())
     with pytest.raises(CommandError, match="--stack: must be a stack that is up on the twin"):
         reach.on_twin(platform.plan, "local", paths)
 
