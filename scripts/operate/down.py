@@ -90,8 +90,10 @@ def _down_one(paths: TwinPaths, stack: str, official: OfficialPlugins | None) ->
             f"--stack: must be a platform without serving stacks, got {stack!r}; take down"
             f" {', '.join(serving)} first"
         )
-    if engine.deployment(stack).get("resources"):
-        _destroy(engine, stack)
+    if not engine.deployment(stack).get("resources"):
+        console.print(f"{stack} is not up: nothing to do.")
+        return
+    _destroy(engine, stack)
     console.print(f"{stack} is destroyed.")
 
 
