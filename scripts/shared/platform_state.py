@@ -10,9 +10,9 @@ from typing import Any
 from infra.plan import resolve
 from infra.platform_reference import OUTPUT, planned
 from infra.reading.layers import is_serving, platform_name
-from infra.reading.load import PROJECT, STACKS, platform_of, read, teams_of
+from infra.reading.load import PROJECT, STACKS, platform_of, read, stack_names, teams_of
 from infra.stack import Layer, Platform
-from infra.stack.problems import StackError
+from infra.stack.problems import StackError, one_of
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
 from twin.pulumi.environment import NO_CLUSTERS
@@ -24,10 +24,15 @@ def platform_of_serving(stack: str, folder: Path = STACKS) -> str | None:
     """Return the name of a serving stack's platform; None of a stack of another layer.
 
     Raises:
-        StackError: The stack cannot be read.
+        StackError: The stack cannot be read, or its platform has no file in the folder.
     """
     document = platform_of(folder / f"Pulumi.{stack}.yaml")
-    return platform_name(str(document.get("platform"))) if is_serving(document) else None
+    if not is_serving(document):
+        return None
+    name = platform_name(str(document.get("platform")))
+    if name not in stack_names(folder):
+        raise StackError([one_of("platform", name, stack_names(folder))])
+    return name
 
 
 def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str = "") -> None:
