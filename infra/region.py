@@ -8,7 +8,6 @@ from gke_inference.capacity.accelerator_pool import AcceleratorPool
 from gke_inference.capacity.compute_class import ComputeClass
 from gke_inference.cluster.cluster import InferenceCluster
 from gke_inference.cluster.existing_cluster import ExistingCluster
-from gke_inference.cluster.workload_identity import WorkloadIdentity
 from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.inference_gateway import InferenceGateway
 from gke_inference.namespace.serving_namespace import ServingNamespace
@@ -17,8 +16,6 @@ from gke_inference.operators.group_operator import (
     LeaderWorkerSetOperatorArgs,
 )
 from gke_inference.operators.metrics_adapter import MetricsAdapter
-from gke_inference.serving.weights_gate import NAME as GATE
-from gke_inference.serving.weights_gate import WeightsGate, WeightsGateArgs
 from gke_inference.storage.model_bucket import ModelBucket
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
@@ -30,7 +27,7 @@ from infra.inside import inside as options_inside
 from infra.network import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.names import Names
-from infra.serving import serve
+from infra.serving import open_models, serve
 from infra.sharing import share
 from infra.stack import ClusterMode, Platform
 
@@ -184,7 +181,7 @@ def _build_serving(
         share(platform, region, buckets, inside)
     else:
         gate_opts = pulumi.ResourceOptions.merge(inside, after_namespace)
-        _build_gate(platform, region, buckets, gate_opts)
+        open_models(platform, region, buckets, gate_opts)
     servers = {
         served.name: serve(platform, region, served, buckets, behind) for served in region.served
     }
@@ -197,23 +194,4 @@ def _build_serving(
         pulumi.ResourceOptions.merge(
             inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
         ),
-    )
-
-
-def _build_gate(
-    platform: Platform,
-    region: RegionPlan,
-    buckets: dict[str, pulumi.Input[str]],
-    inside: pulumi.ResourceOptions,
-) -> None:
-    """Build what starts the models once their weights are there."""
-    account = WorkloadIdentity(
-        f"{region.name}-weights-gate-identity",
-        assemble_models.gate_identity_args(platform, region, buckets),
-        inside,
-    )
-    WeightsGate(
-        f"{region.name}-weights-gate",
-        WeightsGateArgs(namespace=Names(platform).namespace(), service_account=GATE),
-        pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[account])),
     )

@@ -1,4 +1,4 @@
-"""Wires one model into a region: identity, disk, servers, autoscalers and scraping."""
+"""Wires models into a region: identity, disk, servers, autoscalers, scraping, and their gate."""
 
 from collections.abc import Mapping
 
@@ -8,6 +8,8 @@ from gke_inference.cluster.workload_identity import WorkloadIdentity
 from gke_inference.observability.monitoring import Monitoring
 from gke_inference.serving.autoscaling import Autoscaling
 from gke_inference.serving.model_server import ModelServer
+from gke_inference.serving.weights_gate import NAME as GATE
+from gke_inference.serving.weights_gate import WeightsGate, WeightsGateArgs
 from gke_inference.storage.model_disk import ModelDisk
 from infra.arguments import models as assemble_models
 from infra.plan import RegionPlan, ServedModel
@@ -65,3 +67,29 @@ def _serve_prefill(
     for deployment, scaled in assemble_models.prefill_scaling_args(prefill).items():
         Autoscaling(f"{prefill.region}-{deployment}-scaling", scaled, behind)
     return server
+
+
+def open_models(
+    platform: Platform,
+    region: RegionPlan,
+    buckets: Mapping[str, pulumi.Input[str]],
+    opts: pulumi.ResourceOptions,
+) -> None:
+    """Build what starts the models of a region once their weights are there.
+
+    Args:
+        platform: The stack.
+        region: The region.
+        buckets: Names of the region's buckets, by role.
+        opts: The cluster's Kubernetes provider, and what must be there before.
+    """
+    account = WorkloadIdentity(
+        f"{region.name}-weights-gate-identity",
+        assemble_models.gate_identity_args(platform, region, buckets),
+        opts,
+    )
+    WeightsGate(
+        f"{region.name}-weights-gate",
+        WeightsGateArgs(namespace=region.namespace, service_account=GATE),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account])),
+    )

@@ -2,19 +2,15 @@
 
 import pulumi
 
-from gke_inference.cluster.workload_identity import WorkloadIdentity
 from gke_inference.gateway.model_routes import ModelRoutes
 from gke_inference.namespace.connected_models import ConnectedModels, ConnectedModelsArgs
-from gke_inference.serving.weights_gate import NAME as GATE
-from gke_inference.serving.weights_gate import WeightsGate, WeightsGateArgs
-from infra.arguments import models as assemble_models
 from infra.arguments import sharing as assemble
 from infra.arguments.ingress import connected
 from infra.inside import inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.platform_reference import SharedRegion
-from infra.serving import serve
+from infra.serving import open_models, serve
 from infra.stack import Platform
 
 
@@ -32,16 +28,7 @@ def build_team_region(platform: Platform, region: RegionPlan, shared: SharedRegi
     buckets: dict[str, pulumi.Input[str]] = {
         role: Names(platform).bucket(role, region.name) for role in ("models", "caches")
     }
-    account = WorkloadIdentity(
-        f"{region.name}-weights-gate-identity",
-        assemble_models.gate_identity_args(platform, region, buckets),
-        opts,
-    )
-    WeightsGate(
-        f"{region.name}-weights-gate",
-        WeightsGateArgs(namespace=region.namespace, service_account=GATE),
-        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account])),
-    )
+    open_models(platform, region, buckets, opts)
     if platform.network_policies and (models := connected(region)):
         args = ConnectedModelsArgs(models=models, namespace=region.namespace)
         ConnectedModels(f"{region.name}-connected", args, opts)
