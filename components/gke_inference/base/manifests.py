@@ -91,6 +91,31 @@ def manifest(
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
 
 
+def role_binding(
+    name: str,
+    role: str,
+    subjects: list[Manifest],
+    namespace: str | None = None,
+    *,
+    labels: dict[str, str],
+) -> Manifest:
+    """Returns what gives a role of a namespace, or of the whole cluster, to some subjects."""
+    bound = api("cluster_role" if namespace is None else "role")
+    return manifest(
+        "cluster_role_binding" if namespace is None else "role_binding",
+        name,
+        namespace,
+        labels=labels,
+        roleRef={"apiGroup": bound.group, "kind": bound.kind, "name": role},
+        subjects=subjects,
+    )
+
+
+def service_account(name: str, namespace: str) -> Manifest:
+    """Returns a service account as a binding names it."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
 def deployment(
     name: str,
     namespace: str,

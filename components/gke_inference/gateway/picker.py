@@ -17,7 +17,9 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
+    role_binding,
     service,
+    service_account,
     spread,
 )
 from gke_inference.catalogue.engines import Metrics, engine
@@ -113,7 +115,7 @@ def picker_objects(
     return [
         manifest("service_account", name, namespace, labels=labels),
         manifest("role", name, namespace, labels=labels, rules=_rules(is_highly_available)),
-        _role_binding(name, namespace, labels),
+        role_binding(name, name, [service_account(name, namespace)], namespace, labels=labels),
         manifest("config_map", name, namespace, labels=labels, data=files),
         deployment(
             name,
@@ -254,18 +256,6 @@ def _rules(is_highly_available: bool) -> list[Manifest]:
             {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
         ]
     return rules
-
-
-def _role_binding(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
-    role = api("role")
-    return manifest(
-        "role_binding",
-        name,
-        namespace,
-        labels=labels,
-        roleRef={"apiGroup": role.group, "kind": role.kind, "name": name},
-        subjects=[{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    )
 
 
 def _field(variable: str, path: str) -> Manifest:

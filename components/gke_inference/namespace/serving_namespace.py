@@ -5,7 +5,13 @@ from typing import NotRequired, TypedDict
 import pulumi
 
 from gke_inference.base.inputs import one_of, under
-from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.base.manifests import (
+    Manifest,
+    labels_for,
+    manifest,
+    register,
+    role_binding,
+)
 from gke_inference.catalogue.versions import api
 
 from .network_policies import AllowedIngressArgs, network_policies
@@ -70,7 +76,8 @@ def node_reader(namespace: str) -> dict[str, Manifest]:
     """Returns the role and binding that let the pods of a namespace get nodes, by their role."""
     name = f"{namespace}-node-reader"
     labels = labels_for(name, "serving")
-    role = api("cluster_role")
+    group = api("cluster_role").group
+    pods = {"apiGroup": group, "kind": "Group", "name": f"system:serviceaccounts:{namespace}"}
     return {
         "node-reader": manifest(
             "cluster_role",
@@ -78,19 +85,7 @@ def node_reader(namespace: str) -> dict[str, Manifest]:
             labels=labels,
             rules=[{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}],
         ),
-        "reads-nodes": manifest(
-            "cluster_role_binding",
-            name,
-            labels=labels,
-            roleRef={"apiGroup": role.group, "kind": role.kind, "name": name},
-            subjects=[
-                {
-                    "apiGroup": role.group,
-                    "kind": "Group",
-                    "name": f"system:serviceaccounts:{namespace}",
-                }
-            ],
-        ),
+        "reads-nodes": role_binding(name, name, [pods], labels=labels),
     }
 
 

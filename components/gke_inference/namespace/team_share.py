@@ -6,7 +6,13 @@ import pulumi
 from pulumi_gcp import storage
 
 from gke_inference.base.inputs import name_of, under, whole
-from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.base.manifests import (
+    Manifest,
+    labels_for,
+    manifest,
+    register,
+    role_binding,
+)
 from gke_inference.catalogue.versions import api
 from gke_inference.cluster.workload_identity import (
     ACCESS,
@@ -115,20 +121,11 @@ def deploying(namespace: str, deployers: list[str]) -> dict[str, Manifest]:
         return {}
     name = f"{_NAME}-deployer"
     labels = labels_for(name, "deployer")
-    role = api("role")
+    group = api("role").group
+    users = [{"apiGroup": group, "kind": "User", "name": email} for email in sorted(deployers)]
     return {
         "deployer": manifest("role", name, namespace, labels=labels, rules=_rules()),
-        "deploys": manifest(
-            "role_binding",
-            name,
-            namespace,
-            labels=labels,
-            roleRef={"apiGroup": role.group, "kind": role.kind, "name": name},
-            subjects=[
-                {"apiGroup": role.group, "kind": "User", "name": email}
-                for email in sorted(deployers)
-            ],
-        ),
+        "deploys": role_binding(name, name, users, namespace, labels=labels),
     }
 
 

@@ -13,7 +13,9 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    role_binding,
     service,
+    service_account,
 )
 from gke_inference.catalogue.versions import api, image
 from gke_inference.namespace.serving_namespace import namespace_object
@@ -149,15 +151,8 @@ def _configuration() -> dict[str, str]:
 
 
 def _binding(name: str, role: str, *, namespace: str | None = None) -> Manifest:
-    bound = api("cluster_role" if namespace is None else "role")
-    return manifest(
-        "cluster_role_binding" if namespace is None else "role_binding",
-        name,
-        namespace,
-        labels=labels_for(NAME, _COMPONENT),
-        roleRef={"apiGroup": bound.group, "kind": bound.kind, "name": role},
-        subjects=[{"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}],
-    )
+    operator = service_account(NAME, NAMESPACE)
+    return role_binding(name, role, [operator], namespace, labels=labels_for(NAME, _COMPONENT))
 
 
 def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest:

@@ -14,9 +14,11 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    role_binding,
     service,
+    service_account,
 )
-from gke_inference.catalogue.versions import api, image
+from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import principal
 from gke_inference.namespace.serving_namespace import namespace_object
 
@@ -157,16 +159,8 @@ def _binding(
     name: str, role: str, *, namespace: str | None = None, subject: dict[str, str] | None = None
 ) -> Manifest:
     """Returns a binding in the whole cluster, or in one namespace."""
-    bound = api("cluster_role" if namespace is None else "role")
-    adapter = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-    return manifest(
-        "cluster_role_binding" if namespace is None else "role_binding",
-        name,
-        namespace,
-        labels=labels_for(NAME, _COMPONENT),
-        roleRef={"apiGroup": bound.group, "kind": bound.kind, "name": role},
-        subjects=[subject or adapter],
-    )
+    subjects = [subject or service_account(NAME, NAMESPACE)]
+    return role_binding(name, role, subjects, namespace, labels=labels_for(NAME, _COMPONENT))
 
 
 def _pod() -> dict[str, Any]:

@@ -16,6 +16,8 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    role_binding,
+    service_account,
 )
 from gke_inference.catalogue.versions import api, image
 from gke_inference.serving.launch import FOLDER, HOME, launcher_files
@@ -67,21 +69,10 @@ def gate_objects(namespace: str, account: str) -> dict[str, Manifest]:
     """Returns the gate's objects by role, in the order to create them."""
     labels = labels_for(NAME, COMPONENT)
     files = launcher_files()
-    role = api("role")
+    gate = service_account(account, namespace)
     return {
         "role": manifest("role", NAME, namespace, labels=labels, rules=_rules()),
-        "binding": manifest(
-            "role_binding",
-            NAME,
-            namespace,
-            labels=labels,
-            roleRef={
-                "apiGroup": role.api_version.partition("/")[0],
-                "kind": role.kind,
-                "name": NAME,
-            },
-            subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
-        ),
+        "binding": role_binding(NAME, NAME, [gate], namespace, labels=labels),
         "files": manifest("config_map", NAME, namespace, labels=labels, data=files),
         "deployment": deployment(NAME, namespace, COMPONENT, _pod(account), 1, files=files),
     }
