@@ -8,6 +8,7 @@ from gke_inference.capacity.node_image_cache import NodeImageCache
 from gke_inference.gateway.record import GatewayRecord, GatewayRecordArgs
 from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import record_args
+from infra.clients import keep_keys
 from infra.exports import exports
 from infra.images import build_images
 from infra.network import build_network
@@ -40,7 +41,9 @@ def deploy(platform: Platform) -> None:
         for name, region in plan.regions.items()
     }
     # The project has no workload pool, and so no principals, before it has a cluster.
-    let_adapters_read(platform, [parts.cluster for parts in built.values()])
+    clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
+    let_adapters_read(platform, clusters)
+    keep_keys(platform, clusters)
     _lead_clients(platform, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)

@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import projects
 
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
+from infra.arguments.clients import has_counters
 from infra.stack import Platform
 
 SERVICES: Final = (
@@ -44,6 +45,9 @@ BUDGET_SERVICES: Final = ("billingbudgets.googleapis.com",)
 BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleapis.com")
 """APIs of builds, where the stack has them."""
 
+CLIENT_SERVICES: Final = ("memorystore.googleapis.com", "networkconnectivity.googleapis.com")
+"""APIs of the counters of clients, where replicas share them."""
+
 ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
 """APIs of attestations, where the stack looks for them."""
 
@@ -55,6 +59,7 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
+        *(CLIENT_SERVICES if has_counters(platform) else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),

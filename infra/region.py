@@ -22,6 +22,7 @@ from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
 from infra.arguments.sharing import route_sources
+from infra.clients import admit_clients
 from infra.images import let_nodes_pull
 from infra.inside import inside as options_inside
 from infra.network import RegionNetwork
@@ -93,7 +94,7 @@ def build_region(
             platform,
             region,
             buckets,
-            network.subnetwork,
+            network,
             capacity,
             _build_certificate(platform, region, opts),
             inside,
@@ -159,7 +160,7 @@ def _build_serving(
     platform: Platform,
     region: RegionPlan,
     buckets: dict[str, pulumi.Input[str]],
-    subnetwork: pulumi.Input[str],
+    network: RegionNetwork,
     capacity: list[pulumi.Resource],
     certificates: list[pulumi.Resource],
     inside: pulumi.ResourceOptions,
@@ -185,13 +186,15 @@ def _build_serving(
     servers = {
         served.name: serve(platform, region, served, buckets, behind) for served in region.served
     }
-    args = assemble_models.gateway_args(platform, region, servers, subnetwork)
+    args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
     if sources := route_sources(platform):
         args["route_sources"] = sources
-    return InferenceGateway(
+    gateway = InferenceGateway(
         f"{region.name}-gateway",
         args,
         pulumi.ResourceOptions.merge(
             inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
         ),
     )
+    admit_clients(platform, region, network, inside, gateway)
+    return gateway

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
+    from .clients.client_gate import ClientGate
+    from .clients.client_keys import ClientKeys, ClientKeysArgs
+    from .clients.counter_store import CounterStore, CounterStoreArgs
+    from .clients.settings import (
+        ClientGateArgs,
+        ClientModelArgs,
+        ClientTeamArgs,
+        TokenIssuerArgs,
+        TokenPriceArgs,
+    )
     from .cluster.cluster import InferenceCluster, InferenceClusterArgs
     from .cluster.existing_cluster import ExistingCluster, ExistingClusterArgs
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
@@ -64,10 +74,18 @@ __all__ = [
     "BucketAccessArgs",
     "Budget",
     "BudgetArgs",
+    "ClientGate",
+    "ClientGateArgs",
+    "ClientKeys",
+    "ClientKeysArgs",
+    "ClientModelArgs",
+    "ClientTeamArgs",
     "ComputeClass",
     "ComputeClassArgs",
     "ConnectedModels",
     "ConnectedModelsArgs",
+    "CounterStore",
+    "CounterStoreArgs",
     "Dashboards",
     "DashboardsArgs",
     "EngineRepository",
@@ -127,6 +145,8 @@ __all__ = [
     "SystemPoolArgs",
     "TeamShare",
     "TeamShareArgs",
+    "TokenIssuerArgs",
+    "TokenPriceArgs",
     "WeightsDiskArgs",
     "WeightsGate",
     "WeightsGateArgs",
@@ -148,10 +168,18 @@ _HOMES = {
     "BucketAccessArgs": "cluster.workload_identity",
     "Budget": "observability.budget",
     "BudgetArgs": "observability.budget",
+    "ClientGate": "clients.client_gate",
+    "ClientGateArgs": "clients.settings",
+    "ClientKeys": "clients.client_keys",
+    "ClientKeysArgs": "clients.client_keys",
+    "ClientModelArgs": "clients.settings",
+    "ClientTeamArgs": "clients.settings",
     "ComputeClass": "capacity.compute_class",
     "ComputeClassArgs": "capacity.compute_class",
     "ConnectedModels": "namespace.connected_models",
     "ConnectedModelsArgs": "namespace.connected_models",
+    "CounterStore": "clients.counter_store",
+    "CounterStoreArgs": "clients.counter_store",
     "Dashboards": "observability.dashboards",
     "DashboardsArgs": "observability.dashboards",
     "EngineRepository": "images.repository",
@@ -211,6 +239,8 @@ _HOMES = {
     "SystemPoolArgs": "cluster.settings",
     "TeamShare": "namespace.team_share",
     "TeamShareArgs": "namespace.team_share",
+    "TokenIssuerArgs": "clients.settings",
+    "TokenPriceArgs": "clients.settings",
     "WeightsDiskArgs": "storage.weights_job",
     "WeightsGate": "serving.weights_gate",
     "WeightsGateArgs": "serving.weights_gate",

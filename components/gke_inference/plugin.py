@@ -5,6 +5,9 @@ import pulumi
 from .capacity.accelerator_pool import AcceleratorPool
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
+from .clients.client_gate import ClientGate
+from .clients.client_keys import ClientKeys
+from .clients.counter_store import CounterStore
 from .cluster.cluster import InferenceCluster
 from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
@@ -42,8 +45,11 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Alerts,
     Autoscaling,
     Budget,
+    ClientGate,
+    ClientKeys,
     ComputeClass,
     ConnectedModels,
+    CounterStore,
     Dashboards,
     EngineRepository,
     ExistingCluster,

@@ -1,12 +1,21 @@
 """The translator of who may reach the pods that serve: ranges, collectors, and models as peers."""
 
 from gke_inference.namespace.network_policies import AllowedIngressArgs
+from infra.arguments.clients import gated
 from infra.plan import RegionPlan
-from infra.stack import ClusterMode
+from infra.stack import ClusterMode, Platform
 
 
-def ingress_args(region: RegionPlan) -> AllowedIngressArgs:
-    """Return who may reach the pods of the namespace."""
+def ingress_args(
+    platform: Platform, region: RegionPlan, *, has_gateway: bool = True
+) -> AllowedIngressArgs:
+    """Return who may reach the pods of a namespace.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        has_gateway: Whether the Gateway is in the namespace, and so is what it calls.
+    """
     settings = region.settings
     is_autopilot = settings.mode is ClusterMode.AUTOPILOT
     args = AllowedIngressArgs(
@@ -15,6 +24,8 @@ def ingress_args(region: RegionPlan) -> AllowedIngressArgs:
     )
     if models := connected(region):
         args["connected_models"] = models
+    if has_gateway and gated(platform) is not None:
+        args["client_gate"] = True
     return args
 
 

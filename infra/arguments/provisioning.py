@@ -229,7 +229,7 @@ def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceAr
     else:
         args["existing"] = True
     if platform.network_policies:
-        args["ingress"] = ingress_args(region)
+        args["ingress"] = ingress_args(platform, region)
     return args
 
 

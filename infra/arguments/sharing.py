@@ -23,7 +23,7 @@ def team_namespace_args(platform: Platform, region: RegionPlan, team: str) -> Se
     level = "privileged" if platform.teams[team].privileged else "baseline"
     args = ServingNamespaceArgs(namespace=team, pod_security=level)
     if platform.network_policies:
-        args["ingress"] = ingress_args(region)
+        args["ingress"] = ingress_args(platform, region, has_gateway=False)
     return args
 
 

@@ -63,6 +63,8 @@ def needed(plan: Plan) -> list[str]:
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
+    if plan.platform.clients is not None and plan.platform.clients.teams:
+        found.add("callout")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
     if any(region.has_groups for region in plan.regions.values()):

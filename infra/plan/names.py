@@ -93,6 +93,14 @@ class Names:
             found = f"gs://{self.bucket('models', region)}/{found}"
         return found if version is None else f"{found}@{version}"
 
+    def client_keys(self) -> str:
+        """Return the name of the secret that has the hashes of clients' keys."""
+        return self._name("compute", "client-keys")
+
+    def counters(self) -> str:
+        """Return the name of the store of clients' counters, the same in every region."""
+        return self._name("compute", "counters")
+
     def image_builder(self) -> str:
         """Return the account id of the builds of images."""
         return self._name("service_account", "images")

@@ -7,6 +7,7 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan import capacity_by_region, resolve
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
+from infra.rules.clients import check_clients
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
@@ -38,6 +39,7 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_pictures(platform),
         check_disaggregation(platform, by_region),
         check_gateway(platform),
+        check_clients(platform),
         check_images(platform),
         check_monitoring(platform),
         check_storage(platform),

@@ -2,6 +2,7 @@
 
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
+from infra.stack.clients import Clients, ClientTeam, Counters, Priority, TokenIssuer
 from infra.stack.engines import (
     Engine,
     EngineSettings,
@@ -50,8 +51,11 @@ __all__ = [
     "Canary",
     "Capacity",
     "Chips",
+    "ClientTeam",
+    "Clients",
     "ClusterMode",
     "ClusterSpread",
+    "Counters",
     "Covers",
     "Day",
     "Disk",
@@ -77,6 +81,7 @@ __all__ = [
     "NodePools",
     "Pictures",
     "Platform",
+    "Priority",
     "Provisioning",
     "Quantization",
     "Ranges",
@@ -96,4 +101,5 @@ __all__ = [
     "SystemPool",
     "Task",
     "Team",
+    "TokenIssuer",
 ]

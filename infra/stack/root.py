@@ -6,6 +6,7 @@ from pydantic import Field
 
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
+from infra.stack.clients import Clients
 from infra.stack.existing import Existing
 from infra.stack.fields import (
     ModelName,
@@ -50,6 +51,9 @@ class Platform(StackModel):
     after the deployment."""
     budget: Budget | None = None
     """What a month may cost, with alerts; none by default."""
+    clients: Clients | None = None
+    """Who may call the models; required where the gateway is external. By default everybody who
+    reaches it."""
     existing: Existing = Existing()
     """What all regions share, exists, and is named instead of made."""
     images: Images | None = None

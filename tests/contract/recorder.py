@@ -67,12 +67,16 @@ class Recorder(Records, mocks.Mocks):
         self.faults: list[str] = []
         self._names: set[tuple[str, str]] = set()
         self.requests: dict[tuple[str, str], Any] = {}
+        store = {"connectionType": "CONNECTION_TYPE_PRIMARY", "ipAddress": "10.0.0.9", "port": 6379}
         self.outputs: dict[str, dict[str, Any]] = {
+            "gcp:memorystore/instance:Instance": {
+                "endpoints": [{"connections": [{"pscAutoConnection": store}]}]
+            },
             "gcp:container/cluster:Cluster": {
                 "controlPlaneEndpointsConfig": {
                     "dnsEndpointConfig": {"endpoint": "gke-test.us-east5.gke.goog"}
                 }
-            }
+            },
         }
         """What the cloud answers beyond the inputs, by type; a test may add to it."""
         self.answers: dict[str, dict[str, Any]] = {}

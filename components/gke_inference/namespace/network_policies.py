@@ -10,6 +10,7 @@ from typing import NotRequired, TypedDict
 
 from gke_inference.base.manifests import NAME_LABEL, Manifest, labels_for, manifest
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.clients import callout as client_gate
 from gke_inference.gateway import model_catalogue as gateway_catalogue
 from gke_inference.gateway import picker as gateway_picker
 from gke_inference.gateway import router as gateway_router
@@ -27,6 +28,8 @@ class AllowedIngressArgs(TypedDict):
 
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
+    client_gate: NotRequired[bool]
+    """Whether a `ClientGate` is in the namespace. Default no."""
     connected_models: NotRequired[list[str]]
     """Models (values of `app.kubernetes.io/name`) whose replicas talk to each other: groups over
     several hosts, and prefill and decode replicas. Others cannot."""
@@ -70,6 +73,14 @@ def network_policies(
             [_rule(proxies, gateway_catalogue.PORT)],
         ),
     }
+    if args.get("client_gate", False):
+        rules["client-gate"] = (
+            _pods(client_gate.COMPONENT),
+            [
+                _rule(proxies, client_gate.PORT, client_gate.HEALTH_PORT),
+                _rule([collectors], client_gate.METRICS_PORT),
+            ],
+        )
     made = {
         name: _policy(name, namespace, selector, ingress)
         for name, (selector, ingress) in rules.items()

@@ -1,0 +1,159 @@
+"""The objects of a region's callout, which a load balancer asks about every request.
+
+The program is workloads/callout. It is a traffic extension: it runs after the body router has
+chosen the route and before the picker chooses a replica
+(docs.cloud.google.com/service-extensions/docs/lb-extensions-overview).
+"""
+
+from typing import Any
+
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    available,
+    deployment,
+    disruption_budget,
+    hardened_pod,
+    labels_for,
+    manifest,
+    service,
+)
+from gke_inference.catalogue.versions import api, image
+
+COMPONENT = "client-gate"
+"""Value of `app.kubernetes.io/component` on its objects."""
+PORT = 9010
+HEALTH_PORT = 9011
+METRICS_PORT = 9012
+FILE = "callout.yaml"
+"""Key of its ConfigMap."""
+_FOLDER = "/etc/callout"
+_DISTROLESS_NONROOT_USER = 65532
+_TIMEOUT = "1s"
+_EVENTS = (
+    "RequestHeaders",
+    "RequestBody",
+    "RequestTrailers",
+    "ResponseHeaders",
+    "ResponseBody",
+    "ResponseTrailers",
+)
+
+
+def callout_objects(
+    name: str, namespace: str, account: str, replicas: int, settings: Any
+) -> dict[str, Manifest]:
+    """Returns the callout's objects by role, in the order to create them.
+
+    Without a callout no request passes, so its replicas never share a node.
+
+    Args:
+        name: Of every object.
+        namespace: That of the Gateway: an extension calls no other.
+        account: Service account of the pods.
+        replicas: How many.
+        settings: Its configuration, a text or what becomes one.
+    """
+    labels = labels_for(name, COMPONENT)
+    # HTTP2 here means TLS: the callout serves with a self-signed certificate.
+    port: Manifest = {"appProtocol": "HTTP2", "name": "grpc", "port": PORT, "targetPort": "grpc"}
+    return {
+        "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: settings}),
+        "deployment": deployment(
+            name, namespace, COMPONENT, available(name, _pod(name, account)), replicas
+        ),
+        "budget": disruption_budget(name, namespace, COMPONENT),
+        "service": service(name, namespace, COMPONENT, [port]),
+        "health": _health_check(name, namespace),
+        "monitoring": _monitoring(name, namespace),
+    }
+
+
+def traffic_extension(name: str, namespace: str, gateway: str) -> Manifest:
+    """Returns the GCPTrafficExtension that makes a Gateway ask the callout.
+
+    It fails closed: a callout that is away must not open the endpoint to everybody. It sees bodies
+    as they come, since what a stream used is known at its end.
+    """
+    called: Manifest = {
+        "authority": f"{name}.{namespace}.svc",
+        "backendRef": {"group": "", "kind": api("service").kind, "name": name, "port": PORT},
+        "failOpen": False,
+        "name": "clients",
+        "requestBodySendMode": "FullDuplexStreamed",
+        "responseBodySendMode": "FullDuplexStreamed",
+        "supportedEvents": list(_EVENTS),
+        "timeout": _TIMEOUT,
+    }
+    target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
+    return manifest(
+        "gateway_traffic_extension",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={
+            "extensionChains": [{"extensions": [called], "name": "clients"}],
+            "targetRefs": [target],
+        },
+    )
+
+
+def _health_check(name: str, namespace: str) -> Manifest:
+    check = {"port": HEALTH_PORT, "portSpecification": "USE_FIXED_PORT"}
+    return manifest(
+        "gateway_health_check",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={
+            "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
+            "targetRef": {"group": "", "kind": api("service").kind, "name": name},
+        },
+    )
+
+
+def _monitoring(name: str, namespace: str) -> Manifest:
+    return manifest(
+        "pod_monitoring",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={
+            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
+            "selector": {"matchLabels": labels_for(name, COMPONENT)},
+        },
+    )
+
+
+def _pod(name: str, account: str) -> Manifest:
+    probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
+    return {
+        "containers": [
+            {
+                "args": [
+                    f"--config={_FOLDER}/{FILE}",
+                    f"--grpc-port={PORT}",
+                    f"--health-port={HEALTH_PORT}",
+                    f"--metrics-port={METRICS_PORT}",
+                ],
+                "image": image("callout").reference,
+                "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
+                "name": "callout",
+                "ports": [
+                    {"containerPort": PORT, "name": "grpc"},
+                    {"containerPort": HEALTH_PORT, "name": "grpc-health"},
+                    {"containerPort": METRICS_PORT, "name": "metrics"},
+                ],
+                "readinessProbe": {**probe, "periodSeconds": 2},
+                "resources": {
+                    "limits": {"memory": "512Mi"},
+                    "requests": {"cpu": "250m", "memory": "128Mi"},
+                },
+                "securityContext": HARDENED_CONTAINER,
+                "volumeMounts": [{"mountPath": _FOLDER, "name": "settings", "readOnly": True}],
+            }
+        ],
+        "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
+        "serviceAccountName": account,
+        "volumes": [{"configMap": {"name": name}, "name": "settings"}],
+    }

@@ -1,0 +1,45 @@
+"""Who may call a Gateway: a program that knows every client, asked about every request."""
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.manifests import register
+
+from .callout import callout_objects, traffic_extension
+from .settings import ClientGateArgs, checked, document
+
+
+class ClientGate(pulumi.ComponentResource):
+    """Lets requests pass by key or token, model, and limit, and writes down what they used.
+
+    A request without a credential gets 401, one for a model that its team may not use 404, and one
+    over a limit 429, each as OpenAI's API says it. The priority of a request is that of its team,
+    whatever its headers say. While no replica answers, no request passes.
+    """
+
+    extension_name: pulumi.Output[str]
+    """Name of the GCPTrafficExtension, once the load balancer knows it."""
+
+    def __init__(
+        self, name: str, args: ClientGateArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ClientGate", name, {}, opts)
+        gate = name_of(args, "gate_name", "namespace")
+        namespace = name_of(args, "namespace", "namespace")
+        checked(args)
+        settings = pulumi.Output.all(args["keys"], args.get("store")).apply(
+            lambda known: document(args, known[0], known[1])
+        )
+        replicas = whole(args, "replicas", 2, least=1, most=20)
+        objects = callout_objects(gate, namespace, args["service_account"], replicas, settings)
+        made: list[pulumi.Resource] = []
+        for role, obj in objects.items():
+            logical = name if role == "deployment" else f"{name}-{role}"
+            made.append(register(logical, obj, under(self, depends_on=list(made))))
+        extension = register(
+            f"{name}-extension",
+            traffic_extension(gate, namespace, args["gateway_name"]),
+            under(self, depends_on=made),
+        )
+        self.extension_name = extension.urn.apply(lambda _: gate)
+        self.register_outputs({"extensionName": self.extension_name})

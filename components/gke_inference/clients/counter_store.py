@@ -1,0 +1,114 @@
+"""What counts the requests and tokens of clients: Memorystore for Valkey, one for each region."""
+
+from collections.abc import Sequence
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import memorystore, networkconnectivity
+
+from gke_inference.base.inputs import name_of, one_of, under, user_labels, whole
+
+NODE_TYPES = ("SHARED_CORE_NANO", "STANDARD_SMALL", "HIGHMEM_MEDIUM", "HIGHMEM_XLARGE")
+"""docs.cloud.google.com/memorystore/docs/valkey/instance-node-specification."""
+SERVICE_CLASS = "gcp-memorystore"
+"""Service class of Memorystore for Valkey
+(docs.cloud.google.com/memorystore/docs/valkey/networking)."""
+_VERSION = "VALKEY_8_0"
+_PRIMARY = "CONNECTION_TYPE_PRIMARY"
+_DEFAULT_PORT = 6379
+
+
+class CounterStoreArgs(TypedDict):
+    """Inputs of `CounterStore`."""
+
+    instance_id: str
+    """Name of the instance, 4 to 63 characters."""
+    location: str
+    """Region."""
+    network: pulumi.Input[str]
+    """`projects/P/global/networks/NAME` of the VPC that the gates are in."""
+    project: str
+    """Project of the instance."""
+    subnetworks: list[pulumi.Input[str]]
+    """Subnetworks of the region that its address may come from, as resource ids."""
+    existing_policy: NotRequired[bool]
+    """Whether the network has a service connection policy of class `gcp-memorystore` in the region
+    already, of which there can be one only. Default: it is made."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for the instance and its bills."""
+    node_type: NotRequired[str]
+    """One of `NODE_TYPES`; the first by default, which has no service level agreement."""
+    protection: NotRequired[bool]
+    """Whether deleting it is refused. Default no: what it counts begins again."""
+    replica_count: NotRequired[int]
+    """Copies that take over when a zone is lost, 0 to 5. Default 1."""
+
+
+class CounterStore(pulumi.ComponentResource):
+    """Counters that every replica of a region's gate shares.
+
+    It keeps numbers by names of teams, no key and no prompt; whoever reaches its address in the VPC
+    can read and change them. While it is away each replica lets its own share of a limit pass.
+    """
+
+    address: pulumi.Output[str]
+    """`HOST:PORT`."""
+
+    def __init__(
+        self, name: str, args: CounterStoreArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:CounterStore", name, {}, opts)
+        instance_id = name_of(args, "instance_id", "compute")
+        replicas = whole(args, "replica_count", 1, least=0, most=5)
+        node_type = one_of(args, "node_type", NODE_TYPES, NODE_TYPES[0])
+        labels = user_labels(args, "clients")
+        needed: list[pulumi.Resource] = []
+        if not args.get("existing_policy", False):
+            needed.append(
+                networkconnectivity.ServiceConnectionPolicy(
+                    f"{name}-connections",
+                    labels=labels,
+                    location=args["location"],
+                    name=instance_id,
+                    network=args["network"],
+                    project=args["project"],
+                    psc_config={"subnetworks": args["subnetworks"]},
+                    service_class=SERVICE_CLASS,
+                    opts=under(self),
+                )
+            )
+        instance = memorystore.Instance(
+            name,
+            authorization_mode="AUTH_DISABLED",
+            deletion_protection_enabled=args.get("protection", False),
+            desired_auto_created_endpoints=[
+                {"network": args["network"], "project_id": args["project"]}
+            ],
+            engine_version=_VERSION,
+            instance_id=instance_id,
+            labels=labels,
+            location=args["location"],
+            mode="CLUSTER_DISABLED",
+            node_type=node_type,
+            project=args["project"],
+            replica_count=replicas,
+            shard_count=1,
+            transit_encryption_mode="TRANSIT_ENCRYPTION_DISABLED",
+            opts=under(self, depends_on=needed),
+        )
+        self.address = instance.endpoints.apply(_primary)
+        self.register_outputs({"address": self.address})
+
+
+def _primary(endpoints: Sequence[Any] | None) -> str:
+    """Returns where writes go, out of the endpoints of an instance."""
+    connections: list[dict[str, Any]] = [
+        connection["psc_auto_connection"]
+        for endpoint in endpoints or ()
+        for connection in endpoint["connections"] or ()
+    ]
+    primary = [one for one in connections if one.get("connection_type") == _PRIMARY]
+    for found in primary or connections:
+        if found.get("ip_address"):
+            return f"{found['ip_address']}:{found.get('port') or _DEFAULT_PORT}"
+    raise ValueError("the instance must have an endpoint in the network, got none")

@@ -1,0 +1,83 @@
+"""Rules about clients: an open endpoint is meant to be open, and limits are about what exists."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.clients.settings import ANONYMOUS
+from infra.stack import Clients, Counters, Exposure, Layer, Platform
+from infra.stack.problems import join, one_of
+
+
+def check_clients(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the clients of a platform; those of a team are its platform's."""
+    if platform.layer is Layer.SERVING:
+        return
+    clients = platform.clients
+    if clients is None:
+        if platform.gateway.exposure is Exposure.EXTERNAL:
+            rule = (
+                "is required where gateway.exposure is external: Who may call the models, or why "
+                "everybody may (clients.anonymous)"
+            )
+            yield InputError("clients", rule)
+        return
+    if not clients.teams and clients.anonymous is None:
+        rule = "must have a team, or 'anonymous' beside it with the reason why everybody may call"
+        yield InputError("clients.teams", rule, 0)
+    if ANONYMOUS in clients.teams and clients.anonymous is None:
+        where = join("clients", "teams", ANONYMOUS)
+        rule = "needs 'clients.anonymous': it is the team of requests without a credential"
+        yield InputError(where, rule)
+    yield from _check_models(platform, clients)
+    yield from _check_prices(platform, clients)
+    yield from _check_proofs(platform, clients)
+
+
+def _names(platform: Platform) -> set[str] | None:
+    """Return the names that clients may ask for; None where they are not known beforehand."""
+    is_open = any(model.live_adapters is not None for model in platform.models.values())
+    if platform.layer is Layer.PLATFORM or is_open:
+        return None
+    adapters = [name for model in platform.models.values() for name in model.adapters]
+    return {*platform.models, *adapters}
+
+
+def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    known = _names(platform)
+    if known is None:
+        return
+    for team, settings in clients.teams.items():
+        for at, name in enumerate(settings.models or ()):
+            if name not in known:
+                yield one_of(join("clients", "teams", team, "models", at), name, sorted(known))
+    for name in clients.prices:
+        if name not in known:
+            yield one_of(join("clients", "prices", name), name, sorted(known))
+
+
+def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    known = _names(platform)
+    for team, settings in clients.teams.items():
+        if settings.monthly_usd is None:
+            continue
+        asked = settings.models or sorted(known or ())
+        missing = [name for name in asked if name not in clients.prices]
+        if missing or not asked:
+            where = join("clients", "teams", team, "monthly_usd")
+            rule = "needs 'clients.prices' of every model that the team may use"
+            note = f" without that of {missing[0]}" if missing else " without any"
+            yield InputError(where, rule, settings.monthly_usd, note)
+
+
+def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    for at, issuer in enumerate(clients.issuers):
+        for value, team in issuer.teams.items():
+            if team not in clients.teams:
+                where = join("clients", "issuers", at, "teams", value)
+                yield one_of(where, team, sorted(clients.teams))
+    if clients.counters is Counters.LOCAL and "store" in clients.model_fields_set:
+        yield InputError("clients.store", "must be left out where counters is local")
+    for at, location in enumerate(clients.key_locations):
+        if location not in platform.regions:
+            path = join("clients", "key_locations", at)
+            yield one_of(path, location, sorted(platform.regions))

@@ -1,0 +1,182 @@
+"""The gate in front of a Gateway: what its objects say, and what its program is configured with."""
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from gke_inference import ClientGate, ClientKeys, CounterStore
+from tests.contract.components_k8s.crds import check
+
+ARGS: dict[str, Any] = {
+    "gate_name": "client-gate",
+    "gateway_name": "inference",
+    "keys": "projects/acme/secrets/client-keys",
+    "models": {"llama-3.1-8b": {"adapters": ["sql"], "pool_name": "llama-8b"}},
+    "namespace": "serving",
+    "region": "us-east5",
+    "service_account": "client-gate",
+    "store": "10.0.0.9:6379",
+    "teams": {
+        "assistant": {"models": ["llama-3.1-8b"], "requests_per_minute": 60},
+        "nightly": {"priority": "batch", "tokens_per_month": 1000},
+    },
+}
+EXTENSION = "kubernetes:networking.gke.io/v1:GCPTrafficExtension"
+STORE: dict[str, Any] = {
+    "instance_id": "acme-counters",
+    "location": "us-east5",
+    "network": "projects/acme/global/networks/net",
+    "project": "acme",
+    "subnetworks": ["projects/acme/regions/us-east5/subnetworks/nodes"],
+}
+
+
+def built(recorder, **changes: Any) -> None:
+    args: Any = {**ARGS, **changes}
+    recorder.run(lambda: ClientGate("gate", args).extension_name)
+
+
+def configured(recorder, **changes: Any) -> dict[str, Any]:
+    built(recorder, **changes)
+    found = recorder.one("kubernetes:core/v1:ConfigMap").inputs["data"]
+    return json.loads(found["callout.yaml"])
+
+
+def test_the_load_balancer_asks_the_gate_about_whole_requests_and_fails_closed(recorder):
+    built(recorder)
+    extension = recorder.one(EXTENSION).inputs
+    check(extension)
+    (chain,) = extension["spec"]["extensionChains"]
+    (called,) = chain["extensions"]
+    assert called["failOpen"] is False
+    assert called["requestBodySendMode"] == called["responseBodySendMode"] == "FullDuplexStreamed"
+    assert called["backendRef"]["name"] == "client-gate"
+    assert extension["spec"]["targetRefs"][0]["name"] == "inference"
+
+
+def test_a_gate_is_checked_and_scraped_like_every_backend(recorder):
+    built(recorder)
+    for kind in (
+        "networking.gke.io/v1:HealthCheckPolicy",
+        "monitoring.googleapis.com/v1:PodMonitoring",
+    ):
+        check(recorder.one(f"kubernetes:{kind}").inputs)
+    pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    check_port = recorder.one("kubernetes:networking.gke.io/v1:HealthCheckPolicy").inputs["spec"]
+    assert check_port["default"]["config"]["grpcHealthCheck"]["port"] == ports["grpc-health"]
+    assert f"--metrics-port={int(ports['metrics'])}" in container["args"]
+
+
+def test_a_team_has_its_models_its_limits_and_the_name_of_its_priority(recorder):
+    found = configured(recorder)
+    assert found["teams"] == {
+        "assistant": {
+            "models": ["llama-3.1-8b"],
+            "objective": "interactive",
+            "requests_per_minute": 60,
+        },
+        "nightly": {"models": ["*"], "objective": "batch", "tokens_per_month": 1000},
+    }
+
+
+def test_an_adapter_has_the_objectives_of_its_model(recorder):
+    objectives = {"batch": "llama-8b-batch", "interactive": "llama-8b-interactive"}
+    assert configured(recorder)["objectives"] == {"llama-3.1-8b": objectives, "sql": objectives}
+
+
+def test_without_a_store_each_replica_counts_for_itself(recorder):
+    found = configured(recorder, store=None, replicas=3)
+    assert "store" not in found
+    assert found["replicas"] == 3
+
+
+def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
+    issuer = {
+        "audiences": ["models"],
+        "claim": "group",
+        "issuer": "https://login.example.com",
+        "jwks_uri": "https://login.example.com/keys",
+        "teams": {"g-7": "nightly"},
+    }
+    (found,) = configured(recorder, issuers=[issuer])["jwt"]
+    assert found == {**issuer, "header": "authorization"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"teams": {}}, "teams: must have one team or more, got none"),
+        ({"replicas": 0}, "replicas: must be 1 to 20, got 0"),
+        (
+            {"teams": {"a": {"requests_per_minute": 0}}},
+            "teams.a.requestsPerMinute: must be 1 to 1000000000000, got 0",
+        ),
+        (
+            {"teams": {"a": {"priority": "urgent"}}},
+            "priority: must be one of interactive, batch, got 'urgent'",
+        ),
+        ({"teams": {"a": {"monthly_usd": 0}}}, "teams.a.monthlyUsd: must be more than 0, got 0"),
+        (
+            {"teams": {"a": {"monthly_usd": 5}}},
+            "teams.a.monthlyUsd: needs a price for every model the team may use, "
+            "got none for 'llama-3.1-8b'",
+        ),
+        (
+            {"prices": {"sql": {"input_usd_per_million": -1, "output_usd_per_million": 1}}},
+            "prices.sql.inputUsdPerMillion: must be 0 or more, got -1",
+        ),
+        (
+            {"issuers": [{"audiences": [], "claim": "t", "issuer": "x", "jwks_uri": "https://x"}]},
+            "issuers[0].audiences: must have one audience or more, got none",
+        ),
+        (
+            {
+                "issuers": [
+                    {"audiences": ["a"], "claim": "t", "issuer": "x", "jwks_uri": "http://x"}
+                ]
+            },
+            "issuers[0].jwksUri: must begin with https://, got 'http://x'",
+        ),
+    ],
+)
+def test_a_gate_that_cannot_be_is_refused(recorder, changes: dict[str, Any], message: str):
+    with pytest.raises(pulumi.InputPropertyError) as refused:
+        built(recorder, **changes)
+    error = refused.value
+    assert f"{error.property_path}: {error.reason}".startswith(message)
+
+
+def test_the_secret_of_the_keys_has_no_version_and_only_its_readers(recorder):
+    args: Any = {"project": "acme", "readers": ["principal://gate"], "secret_id": "client-keys"}
+    assert recorder.run(lambda: ClientKeys("keys", args).secret) == ARGS["keys"]
+    assert recorder.counts() == {"ClientKeys": 1, "Secret": 1, "SecretIamMember": 1}
+    assert recorder.one("gcp:secretmanager/secret:Secret").inputs["replication"] == {"auto": {}}
+    grant = recorder.one("gcp:secretmanager/secretIamMember:SecretIamMember").inputs
+    assert grant["role"] == "roles/secretmanager.secretAccessor"
+
+
+def test_a_secret_keeps_its_copies_where_it_is_told_to(recorder):
+    args: Any = {"locations": ["us-east5"], "project": "acme", "secret_id": "client-keys"}
+    recorder.run(lambda: ClientKeys("keys", args).secret)
+    replication = recorder.one("gcp:secretmanager/secret:Secret").inputs["replication"]
+    assert replication == {"userManaged": {"replicas": [{"location": "us-east5"}]}}
+
+
+def test_counters_are_reached_where_they_are_written(recorder):
+    args: Any = STORE
+    assert recorder.run(lambda: CounterStore("store", args).address) == "10.0.0.9:6379"
+    policy = recorder.one(
+        "gcp:networkconnectivity/serviceConnectionPolicy:ServiceConnectionPolicy"
+    ).inputs
+    assert policy["serviceClass"] == "gcp-memorystore"
+    assert policy["pscConfig"]["subnetworks"] == STORE["subnetworks"]
+
+
+def test_a_network_that_has_a_connection_policy_gets_no_second_one(recorder):
+    args: Any = {**STORE, "existing_policy": True}
+    recorder.run(lambda: CounterStore("store", args).address)
+    assert recorder.counts() == {"CounterStore": 1, "Instance": 1}
