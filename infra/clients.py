@@ -9,6 +9,7 @@ from gke_inference.cluster.workload_identity import WorkloadIdentity, principal
 from infra.arguments import clients as assemble
 from infra.network import RegionNetwork
 from infra.plan import RegionPlan
+from infra.plan.clients import gated
 from infra.plan.names import Names
 from infra.stack import Platform
 
@@ -20,7 +21,7 @@ def keep_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
         platform: The stack.
         after: The clusters: a project has no workload pool, and so no principals, before its first.
     """
-    clients = assemble.gated(platform)
+    clients = gated(platform)
     if clients is None:
         return
     reader = principal(
@@ -52,7 +53,7 @@ def admit_clients(
         inside: The cluster's Kubernetes provider, and what must be there before.
         gateway: The region's gateway, which an extension names.
     """
-    clients = assemble.gated(platform)
+    clients = gated(platform)
     if clients is None:
         return
     identity = WorkloadIdentity(

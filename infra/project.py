@@ -6,7 +6,7 @@ import pulumi
 from pulumi_gcp import projects
 
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
-from infra.arguments.clients import has_counters
+from infra.plan.clients import has_counters
 from infra.stack import Platform
 
 SERVICES: Final = (

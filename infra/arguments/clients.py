@@ -15,28 +15,12 @@ from gke_inference.clients.settings import (
 )
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from infra.plan import RegionPlan
+from infra.plan.clients import gate_replicas, store_nodes
 from infra.plan.names import Names
 from infra.stack import Clients, ClientTeam, Counters, Platform, TokenIssuer
 
 GATE: Final = "client-gate"
 """Name of the gate's objects and of its service account, the same in every cluster."""
-
-
-def gated(platform: Platform) -> Clients | None:
-    """Return the clients of a platform, where there is a team that has to be told from others."""
-    clients = platform.clients
-    return clients if clients is not None and clients.teams else None
-
-
-def has_counters(platform: Platform) -> bool:
-    """Return whether the replicas of a gate share their counters."""
-    clients = gated(platform)
-    return clients is not None and clients.counters is Counters.VALKEY
-
-
-def gate_replicas(platform: Platform, clients: Clients) -> int:
-    """Return how many replicas of the gate a region has."""
-    return clients.replicas or (3 if platform.protection else 2)
 
 
 def keys_args(
@@ -86,7 +70,7 @@ def store_args(
         labels={"env": platform.environment},
         location=region,
         network=network,
-        node_type=store.node_type.value.upper().replace("-", "_"),
+        node_type=store_nodes(platform, clients).value.upper().replace("-", "_"),
         project=platform.project,
         replica_count=store.replicas,
         subnetworks=[pulumi.Output.from_input(subnetwork).apply(path)],

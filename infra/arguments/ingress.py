@@ -1,8 +1,8 @@
 """The translator of who may reach the pods that serve: ranges, collectors, and models as peers."""
 
 from gke_inference.namespace.network_policies import AllowedIngressArgs
-from infra.arguments.clients import gated
 from infra.plan import RegionPlan
+from infra.plan.clients import gated
 from infra.stack import ClusterMode, Platform
 
 

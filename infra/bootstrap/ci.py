@@ -7,6 +7,7 @@ import pulumi
 from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 
 from infra.bootstrap.roles import (
+    CLIENT_ROLES,
     DEPLOY_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
@@ -78,6 +79,7 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(PLATFORM_ROLES if settings.layer == "platform" else DEPLOY_ROLES),
         *(IMAGE_ROLES if settings.has_images else ()),
         *(HOSTNAME_ROLES if settings.has_records else ()),
+        *(CLIENT_ROLES if settings.has_clients else ()),
     )
 
 

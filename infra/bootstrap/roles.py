@@ -56,6 +56,13 @@ HOSTNAME_ROLES: Final = (
 )
 """Roles beside those, where the stack makes the records of its host name."""
 
+CLIENT_ROLES: Final = (
+    "roles/memorystore.admin",
+    "roles/networkconnectivity.consumerNetworkAdmin",
+    "roles/secretmanager.admin",
+)
+"""Roles beside those, where the stack has clients with keys and counters."""
+
 PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
 """Roles of the identity that deploys a platform: serving stacks watch their models themselves."""
 

@@ -96,6 +96,8 @@ class StackSettings:
     location: str
     """Region of the stack's key; the state bucket is in that of the first stack."""
     ci: Ci | None = None
+    has_clients: bool = False
+    """Whether the stack tells clients apart, by keys."""
     has_images: bool = False
     """Whether the stack builds and delivers container images of its own."""
     has_records: bool = False

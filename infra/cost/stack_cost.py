@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
+from infra.cost.clients import client_parts
 from infra.cost.cluster import cluster_parts
 from infra.cost.committed import Commitments, commitments
 from infra.cost.costing import served
@@ -111,6 +112,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
         nodes = [*([system] if system else []), *accelerator_nodes(region, machines)]
         if has_clusters:
             yield from network_parts(plan.platform, name, nodes, usage)
+            yield from client_parts(plan.platform, name)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)

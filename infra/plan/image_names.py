@@ -5,6 +5,7 @@ from typing import Any
 
 from gke_inference.catalogue.versions import builds, images
 from infra.plan import Plan
+from infra.plan.clients import gated
 from infra.stack import Engine, Layer, Platform
 
 
@@ -63,7 +64,7 @@ def needed(plan: Plan) -> list[str]:
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
-    if plan.platform.clients is not None and plan.platform.clients.teams:
+    if gated(plan.platform) is not None:
         found.add("callout")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")

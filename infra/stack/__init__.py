@@ -2,7 +2,7 @@
 
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
-from infra.stack.clients import Clients, ClientTeam, Counters, Priority, TokenIssuer
+from infra.stack.clients import Clients, ClientTeam, Counters, Priority, StoreNodes, TokenIssuer
 from infra.stack.engines import (
     Engine,
     EngineSettings,
@@ -98,6 +98,7 @@ __all__ = [
     "Spanning",
     "Speculative",
     "Storage",
+    "StoreNodes",
     "SystemPool",
     "Task",
     "Team",

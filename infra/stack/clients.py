@@ -81,8 +81,9 @@ class CounterStore(StackModel):
     make_connection_policy: bool = True
     """Whether the network's service connection policy of class `gcp-memorystore` is made; false
     where the network has one in the region, as there can be one only."""
-    node_type: StoreNodes = StoreNodes.NANO
-    """Type of its nodes; the smallest has no service level agreement."""
+    node_type: StoreNodes | None = None
+    """Type of its nodes. By default standard-small where protection is on, and shared-core-nano,
+    which has no service level agreement, elsewhere."""
     replicas: int = Field(default=1, ge=0, le=5)
     """Copies that take over when its zone is lost."""
 

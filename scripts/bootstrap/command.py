@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
+from infra.plan.clients import gated
 from infra.stack import Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
@@ -65,6 +66,7 @@ def settings_of(
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
+        has_clients=gated(platform) is not None,
         has_images=platform.images is not None,
         has_records=platform.gateway.dns is not None,
         layer=platform.layer.value,

@@ -7,6 +7,7 @@ import pytest
 from infra import project as platform_project
 from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
+    CLIENT_ROLES,
     DEPLOY_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
@@ -147,6 +148,13 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     project = replace(PROJECT, stacks=(replace(PROD, has_records=True),))
     seen = run(engine_stand_in, project)
     wanted = {*DEPLOY_ROLES, *HOSTNAME_ROLES}
+    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
+
+
+def test_a_deployment_has_the_roles_of_clients_where_the_stack_tells_them_apart(engine_stand_in):
+    project = replace(PROJECT, stacks=(replace(PROD, has_clients=True),))
+    seen = run(engine_stand_in, project)
+    wanted = {*DEPLOY_ROLES, *CLIENT_ROLES}
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
 
 

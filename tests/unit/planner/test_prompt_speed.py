@@ -54,6 +54,7 @@ def apart(threshold: int = 256) -> tuple[UnitCost, ...]:
     prefill = {"replicas": {"min": 2, "max": 6}}
     model["disaggregated"] = {"prefill": prefill, "threshold_tokens": threshold}
     raw["models"] = {MODEL: model}
+    del raw["clients"]["teams"]["assistant"]["models"]  # one of them is gone
     platform = parse(json.dumps(raw))
     return unit_costs(resolve(platform), bill(served(resolve(platform))), DEFAULT_TRAFFIC)
 

@@ -1,0 +1,28 @@
+"""What it costs to tell clients apart: counters, and a secret that gates read all the time."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from infra.cost.parts import CLUSTER, Part, always, part
+from infra.plan.clients import gate_replicas, gated, has_counters, store_nodes
+from infra.stack import Platform
+from planner.choice.cost import HOURS_PER_MONTH
+
+_SECONDS_BETWEEN_READS: Final = 2
+"""Of the secret of the keys by each replica (workloads/callout)."""
+_PRICED_READS: Final = 10_000
+"""Reads that Secret Manager has one price for (cloud.google.com/secret-manager/pricing)."""
+
+
+def client_parts(platform: Platform, region: str) -> Iterator[Part]:
+    """Yield what the clients of a region cost; nothing where they are not told apart."""
+    clients = gated(platform)
+    if clients is None:
+        return
+    if has_counters(platform):
+        what = f"Memorystore for Valkey, {store_nodes(platform, clients).value}"
+        nodes = always(1 + clients.store.replicas)
+        yield part(CLUSTER, what, region, None, nodes, unit="nodes")
+    reads = gate_replicas(platform, clients) * HOURS_PER_MONTH * 3600 / _SECONDS_BETWEEN_READS
+    what, count = "Secret Manager, reads", always(reads / _PRICED_READS)
+    yield part(CLUSTER, what, region, None, count, unit=f"times {_PRICED_READS:,} a month")
