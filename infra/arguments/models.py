@@ -4,6 +4,7 @@ Every function is pure: a part of a stack, and what other components gave, in; a
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import pulumi
 
@@ -24,8 +25,11 @@ from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
+from infra.plan.clients import gated
 from infra.plan.names import Names, claim_name
-from infra.stack import ClusterMode, Form, Layer, Platform
+from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
+
+_USAGE_FLAG: Final = "enable-force-include-usage"
 
 
 def identity_args(
@@ -139,6 +143,9 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     args["cache_bucket"] = Names(platform).bucket("caches", served.region)
     # a disk is a claim: a pod without its files starts nowhere
     args["has_gate"] = model.disk is None
+    if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
+        # what a stream used is known by its last event, which the gate takes out again
+        args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:

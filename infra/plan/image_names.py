@@ -64,7 +64,7 @@ def needed(plan: Plan) -> list[str]:
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
         found |= {"disaggregating_picker", "routing_sidecar"}
-    if gated(plan.platform) is not None:
+    if gated(plan.platform) is not None and plan.platform.layer is not Layer.SERVING:
         found.add("callout")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")

@@ -1,0 +1,83 @@
+"""Clients of a stack: what a region builds for them, and what stays as it was without them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.cost.stack_cost import stack_cost
+from infra.plan import resolve
+from infra.project import services_of
+from infra.reading.load import parse
+from tests.contract.infra.broken_stacks import edited
+
+TEAMS = {"assistant": {"requests_per_minute": 60}}
+
+
+def platform_with(base: str, clients: dict[str, Any]) -> Any:
+    return parse(json.dumps(edited(base, [{"at": ["clients"], "value": clients}])))
+
+
+def settings_of(recorder: Any) -> list[dict[str, Any]]:
+    maps = [seen.inputs["data"] for seen in recorder.all("kubernetes:core/v1:ConfigMap")]
+    return [json.loads(data["callout.yaml"]) for data in maps if "callout.yaml" in data]
+
+
+def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(deployed) -> None:
+    seen = deployed(platform_with("prod", {"teams": TEAMS}))
+    regions = ["asia-northeast1", "europe-west4", "us-central1"]
+    found = settings_of(seen)
+    assert sorted(one["region"] for one in found) == regions
+    secrets = {one["keys"]["secret"] for one in found}
+    assert secrets == {"projects/acme-inference-prod/secrets/acme-prod-client-keys"}
+    stores = seen.all("gcp:memorystore/instance:Instance")
+    assert sorted(store.inputs["location"] for store in stores) == regions
+    (grant,) = seen.all("gcp:secretmanager/secretIamMember:SecretIamMember")
+    assert grant.inputs["member"].endswith("/subject/ns/models/sa/client-gate")
+
+
+def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None:
+    found = {
+        one["region"]: one for one in settings_of(deployed(platform_with("prod", {"teams": TEAMS})))
+    }
+    assert "qwen3-32b" in found["us-central1"]["objectives"]
+    assert "qwen3-32b" not in found["asia-northeast1"]["objectives"]
+    assert found["us-central1"]["objectives"]["sql"]["batch"] == "llama-3-1-8b-batch"
+    assert "qwen3-embedding-0.6b" not in found["us-central1"]["objectives"]
+
+
+def test_counters_that_are_local_need_no_store_and_no_api_for_one(deployed) -> None:
+    platform = platform_with("prod", {"counters": "local", "teams": TEAMS})
+    seen = deployed(platform)
+    assert not seen.all("gcp:memorystore/instance:Instance")
+    assert all("store" not in one for one in settings_of(seen))
+    assert "memorystore.googleapis.com" not in services_of(platform)
+    assert "memorystore.googleapis.com" in services_of(platform_with("prod", {"teams": TEAMS}))
+
+
+def test_an_endpoint_that_everybody_may_use_has_no_gate(deployed) -> None:
+    seen = deployed(platform_with("staging", {"anonymous": "reachable from the office alone"}))
+    assert not settings_of(seen)
+    assert not seen.all("gcp:secretmanager/secret:Secret")
+
+
+def test_engines_report_the_usage_of_every_stream_where_somebody_counts_it(deployed) -> None:
+    def flags(clients: dict[str, Any]) -> set[bool]:
+        pods = deployed(platform_with("staging", clients)).all("kubernetes:apps/v1:Deployment")
+        engines = [
+            json.dumps(pod.inputs)
+            for pod in pods
+            if pod.inputs["metadata"]["labels"]["app.kubernetes.io/component"] == "model-server"
+        ]
+        return {"--enable-force-include-usage" in engine for engine in engines}
+
+    assert flags({"teams": TEAMS}) == {True}
+    assert flags({"anonymous": "reachable from the office alone"}) == {False}
+
+
+@pytest.mark.parametrize(
+    ("base", "nodes"), [("prod", "standard-small"), ("dev", "shared-core-nano")]
+)
+def test_counters_are_in_the_cost_by_the_type_of_their_nodes(base: str, nodes: str) -> None:
+    cost = stack_cost(resolve(platform_with(base, {"teams": TEAMS})))
+    assert any(part.what == f"Memorystore for Valkey, {nodes}" for part in cost.parts)
