@@ -5,7 +5,7 @@ that is how it is written.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
@@ -172,14 +172,16 @@ def document(args: ClientGateArgs, secret: str, store: str | None) -> str:
     replicas = whole(args, "replicas", 2, least=1, most=20)
     found: dict[str, Any] = {
         "anonymous": args.get("anonymous", False),
-        "jwt": [_issuer(issuer) for issuer in args.get("issuers", [])],
+        "jwt": [_issuer(issuer, args["teams"]) for issuer in args.get("issuers", [])],
         "keys": {"secret": secret},
-        "objectives": _objectives(args["models"]),
+        "pools": _pools(args["models"]),
         "prices": {name: dict(price) for name, price in args.get("prices", {}).items()},
         "region": args["region"],
         "replicas": replicas,
         "teams": {name: _team(team) for name, team in args["teams"].items()},
     }
+    if args.get("anonymous", False):
+        found["teams"].setdefault(ANONYMOUS, _team({}))
     if store is not None:
         found["store"] = {"address": store}
     return json.dumps(found, indent=2, sort_keys=True)
@@ -195,25 +197,26 @@ def _team(team: ClientTeamArgs) -> dict[str, Any]:
     }
 
 
-def _issuer(issuer: TokenIssuerArgs) -> dict[str, Any]:
-    """Returns an issuer as the program reads it."""
+def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
+    """Returns an issuer as the program reads it: a claim leads to a team that is listed."""
     return {
         "audiences": list(issuer["audiences"]),
         "claim": issuer["claim"],
         "header": issuer.get("header", "authorization"),
         "issuer": issuer["issuer"],
         "jwks_uri": issuer["jwks_uri"],
-        "teams": dict(issuer.get("teams", {})),
+        "teams": dict(issuer.get("teams") or {name: name for name in teams}),
     }
 
 
-def _objectives(models: Mapping[str, ClientModelArgs]) -> dict[str, dict[str, str]]:
-    """Returns the objective of each priority, by every name that clients may ask for.
+def _pools(models: Mapping[str, ClientModelArgs]) -> dict[str, str]:
+    """Returns the pool of every name that clients may ask for.
 
-    An objective is of one pool, so the same priority has another name at every model.
+    An objective is of one pool, so the same priority has another name at every model: the program
+    makes it out of the pool's and the priority.
     """
     return {
-        name: {priority: f"{model['pool_name']}-{priority}" for priority in PRIORITIES}
+        name: model["pool_name"]
         for served, model in models.items()
         for name in (served, *model.get("adapters", []))
     }

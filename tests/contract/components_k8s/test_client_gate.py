@@ -83,9 +83,21 @@ def test_a_team_has_its_models_its_limits_and_the_name_of_its_priority(recorder)
     }
 
 
-def test_an_adapter_has_the_objectives_of_its_model(recorder):
-    objectives = {"batch": "llama-8b-batch", "interactive": "llama-8b-interactive"}
-    assert configured(recorder)["objectives"] == {"llama-3.1-8b": objectives, "sql": objectives}
+def test_an_adapter_has_the_pool_of_its_model(recorder):
+    assert configured(recorder)["pools"] == {"llama-3.1-8b": "llama-8b", "sql": "llama-8b"}
+
+
+def test_a_claim_without_a_table_names_the_team_itself(recorder):
+    issuer = {"audiences": ["a"], "claim": "t", "issuer": "x", "jwks_uri": "https://x"}
+    (found,) = configured(recorder, issuers=[issuer])["jwt"]
+    assert found["teams"] == {"assistant": "assistant", "nightly": "nightly"}
+
+
+def test_requests_without_a_credential_have_a_team_where_they_pass(recorder):
+    assert configured(recorder, anonymous=True)["teams"]["anonymous"] == {
+        "models": ["*"],
+        "objective": "interactive",
+    }
 
 
 def test_without_a_store_each_replica_counts_for_itself(recorder):

@@ -40,10 +40,10 @@ def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None
     found = {
         one["region"]: one for one in settings_of(deployed(platform_with("prod", {"teams": TEAMS})))
     }
-    assert "qwen3-32b" in found["us-central1"]["objectives"]
-    assert "qwen3-32b" not in found["asia-northeast1"]["objectives"]
-    assert found["us-central1"]["objectives"]["sql"]["batch"] == "llama-3-1-8b-batch"
-    assert "qwen3-embedding-0.6b" not in found["us-central1"]["objectives"]
+    assert "qwen3-32b" in found["us-central1"]["pools"]
+    assert "qwen3-32b" not in found["asia-northeast1"]["pools"]
+    assert found["us-central1"]["pools"]["sql"] == "llama-3-1-8b"
+    assert "qwen3-embedding-0.6b" not in found["us-central1"]["pools"]
 
 
 def test_counters_that_are_local_need_no_store_and_no_api_for_one(deployed) -> None:
