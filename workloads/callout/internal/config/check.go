@@ -1,0 +1,152 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+)
+
+// AllModels in a team's list is every model.
+const AllModels = "*"
+
+var (
+	teamName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	headerTop = regexp.MustCompile(`^[a-z0-9-]+$`)
+	objective = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	secret    = regexp.MustCompile(`^projects/[^/]+/secrets/[A-Za-z0-9_-]+$`)
+)
+
+func (c *Config) check() error {
+	if c.Region == "" {
+		return fmt.Errorf("region: is required")
+	}
+	if c.Replicas < 1 {
+		return fmt.Errorf("replicas: must be at least 1, got %d", c.Replicas)
+	}
+	if c.Keys.Secret == "" && len(c.JWT) == 0 && !c.Anonymous {
+		return fmt.Errorf("keys, jwt, anonymous: one of them is required, or nobody could call")
+	}
+	if c.Keys.Secret != "" && !secret.MatchString(c.Keys.Secret) {
+		return fmt.Errorf("keys.secret: must be projects/PROJECT/secrets/NAME, got %q", c.Keys.Secret)
+	}
+	if c.Anonymous && c.Teams[Anonymous] == nil {
+		return fmt.Errorf("teams.%s: is required with anonymous: true", Anonymous)
+	}
+	for _, check := range []func() error{c.checkPrices, c.checkTeams, c.checkJWT, c.checkStore} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkTeams() error {
+	if len(c.Teams) == 0 {
+		return fmt.Errorf("teams: must have at least one team")
+	}
+	for _, name := range sorted(c.Teams) {
+		team, field := c.Teams[name], "teams."+name
+		if !teamName.MatchString(name) {
+			return fmt.Errorf("%s: a team must be up to 63 of a-z, 0-9 and inner hyphens, got %q", field, name)
+		}
+		if len(team.Models) == 0 || slices.Contains(team.Models, "") {
+			return fmt.Errorf("%s.models: must list models, or %q for all, got %q", field, AllModels, team.Models)
+		}
+		if team.Objective != "" && !objective.MatchString(team.Objective) {
+			return fmt.Errorf("%s.objective: must be the name of an InferenceObjective, got %q", field, team.Objective)
+		}
+		if err := c.checkLimits(field, team); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkLimits(field string, team *Team) error {
+	limits := []struct {
+		name  string
+		value int64
+	}{
+		{"requests_per_minute", team.RequestsPerMinute},
+		{"tokens_per_minute", team.TokensPerMinute},
+		{"tokens_per_month", team.TokensPerMonth},
+	}
+	for _, limit := range limits {
+		if limit.value < 0 || limit.value > 1<<50 {
+			return fmt.Errorf("%s.%s: must be a positive number, got %d", field, limit.name, limit.value)
+		}
+	}
+	if team.MonthlyUSD < 0 || team.MonthlyUSD > 1e6 {
+		return fmt.Errorf("%s.monthly_usd: must be more than 0 and at most 1000000, got %g", field, team.MonthlyUSD)
+	}
+	if team.MonthlyUSD == 0 {
+		return nil
+	}
+	for _, model := range team.Models {
+		if _, has := c.Prices[model]; !has && model != AllModels {
+			return fmt.Errorf("%s.monthly_usd: needs a price of each model of the team, got none of %q", field, model)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkPrices() error {
+	for _, model := range sorted(c.Prices) {
+		price := c.Prices[model]
+		if lowest := min(price.InputUSD, price.OutputUSD); lowest < 0 {
+			return fmt.Errorf("prices.%s: must not be negative, got %g", model, lowest)
+		}
+		if highest := max(price.InputUSD, price.OutputUSD); highest > 1e6 {
+			return fmt.Errorf("prices.%s: must be at most 1000000, got %g", model, highest)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkJWT() error {
+	for number, issuer := range c.JWT {
+		field := fmt.Sprintf("jwt[%d]", number)
+		if issuer.Issuer == "" {
+			return fmt.Errorf("%s.issuer: is required", field)
+		}
+		if len(issuer.Audiences) == 0 {
+			return fmt.Errorf("%s.audiences: is required, or tokens for other services would do", field)
+		}
+		address, err := url.Parse(issuer.JWKSURI)
+		isLocal := err == nil && address.Scheme == "http" && net.ParseIP(address.Hostname()).IsLoopback()
+		if err != nil || address.Host == "" || (address.Scheme != "https" && !isLocal) {
+			return fmt.Errorf("%s.jwks_uri: must be an https address, got %q", field, issuer.JWKSURI)
+		}
+		if !headerTop.MatchString(issuer.Header) {
+			return fmt.Errorf("%s.header: must be the name of a header, got %q", field, issuer.Header)
+		}
+		if issuer.Claim == "" || len(issuer.Teams) == 0 {
+			return fmt.Errorf("%s: needs claim, and teams by its values", field)
+		}
+		for _, value := range sorted(issuer.Teams) {
+			if c.Teams[issuer.Teams[value]] == nil {
+				return fmt.Errorf("%s.teams.%s: must be a team of the file, got %q", field, value, issuer.Teams[value])
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkStore() error {
+	if c.Store == nil {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(c.Store.Address); err != nil || port == "" {
+		return fmt.Errorf("store.address: must be HOST:PORT, got %q", c.Store.Address)
+	}
+	if c.Store.CAFile != "" && !c.Store.TLS {
+		return fmt.Errorf("store.ca_file: needs store.tls: true, got tls: false")
+	}
+	return nil
+}
+
+func sorted[K cmp.Ordered, V any](table map[K]V) []K { return slices.Sorted(maps.Keys(table)) }

@@ -1,0 +1,175 @@
+// Package config reads the file of teams, limits and prices, and follows its changes.
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Anonymous is the team of requests without a credential.
+const Anonymous = "anonymous"
+
+// Config is one version of the file, checked.
+type Config struct {
+	Region    string
+	Replicas  int64
+	Anonymous bool
+	Teams     map[string]*Team
+	Prices    map[string]Price
+	Pools     map[string]string
+	Keys      Keys
+	JWT       []JWT
+	Store     *Store
+}
+
+// Team is what a team may ask for and spend. A limit of 0 is none.
+type Team struct {
+	Models            []string `json:"models"`
+	Objective         string   `json:"objective"`
+	RequestsPerMinute int64    `json:"requests_per_minute"`
+	TokensPerMinute   int64    `json:"tokens_per_minute"`
+	TokensPerMonth    int64    `json:"tokens_per_month"`
+	MonthlyUSD        float64  `json:"monthly_usd"`
+}
+
+// Price is what a model's tokens cost.
+type Price struct {
+	InputUSD  float64 `json:"input_usd_per_million"`
+	OutputUSD float64 `json:"output_usd_per_million"`
+}
+
+// Keys is where the document of API keys is.
+type Keys struct {
+	// Secret is projects/P/secrets/S of Secret Manager; empty: no API keys.
+	Secret string `json:"secret"`
+}
+
+// JWT is an issuer of tokens, and what its tokens say about teams.
+type JWT struct {
+	Issuer    string   `json:"issuer"`
+	Audiences []string `json:"audiences"`
+	JWKSURI   string   `json:"jwks_uri"`
+	// Header carries the token: authorization with `Bearer`, any other with the token alone.
+	Header string `json:"header"`
+	// Claim is the claim whose value, or one of whose values, Teams names.
+	Claim string            `json:"claim"`
+	Teams map[string]string `json:"teams"`
+}
+
+// Store is the Valkey that replicas count in together.
+type Store struct {
+	Address string `json:"address"`
+	TLS     bool   `json:"tls"`
+	// CAFile has the certificates that sign the store's own; empty: those of the system.
+	CAFile string `json:"ca_file"`
+}
+
+type document struct {
+	Region    string                     `json:"region"`
+	Replicas  int64                      `json:"replicas"`
+	Anonymous bool                       `json:"anonymous"`
+	Teams     map[string]json.RawMessage `json:"teams"`
+	Prices    map[string]json.RawMessage `json:"prices"`
+	Pools     map[string]string          `json:"pools"`
+	Keys      json.RawMessage            `json:"keys"`
+	JWT       []json.RawMessage          `json:"jwt"`
+	Store     json.RawMessage            `json:"store"`
+}
+
+// Parse reads and checks a file's content. An error is one line: field, rule and value.
+func Parse(content []byte) (*Config, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, errors.New(oneLine(err.Error()))
+	}
+	var found document
+	if err := decode("", asJSON, &found); err != nil {
+		return nil, err
+	}
+	made := &Config{
+		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Pools: found.Pools,
+		Teams: map[string]*Team{}, Prices: map[string]Price{},
+	}
+	if err := made.decodeParts(&found); err != nil {
+		return nil, err
+	}
+	return made, made.check()
+}
+
+func (c *Config) decodeParts(found *document) error {
+	for _, name := range sorted(found.Teams) {
+		c.Teams[name] = &Team{}
+		if err := decode("teams."+name, found.Teams[name], c.Teams[name]); err != nil {
+			return err
+		}
+	}
+	for _, name := range sorted(found.Prices) {
+		var price Price
+		if err := decode("prices."+name, found.Prices[name], &price); err != nil {
+			return err
+		}
+		c.Prices[name] = price
+	}
+	if err := decode("keys", found.Keys, &c.Keys); err != nil {
+		return err
+	}
+	for number, raw := range found.JWT {
+		issuer := JWT{Header: "authorization"}
+		if err := decode(fmt.Sprintf("jwt[%d]", number), raw, &issuer); err != nil {
+			return err
+		}
+		issuer.Header = strings.ToLower(issuer.Header)
+		c.JWT = append(c.JWT, issuer)
+	}
+	if len(found.Store) == 0 {
+		return nil
+	}
+	c.Store = &Store{}
+	return decode("store", found.Store, c.Store)
+}
+
+func decode(field string, raw []byte, into any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s: must be %s, got %s", joined(field, wrong.Field), kindOf(wrong.Type.String()), wrong.Value)
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
+		return fmt.Errorf("%s: must be a field of the file, got an unknown one", joined(field, name))
+	default:
+		return fmt.Errorf("%s: %s", joined(field, ""), oneLine(err.Error()))
+	}
+}
+
+func joined(parts ...string) string {
+	kept := slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	if len(kept) == 0 {
+		return "file"
+	}
+	return strings.Join(kept, ".")
+}
+
+func kindOf(goType string) string {
+	words := map[string]string{"int64": "a whole number", "float64": "a number", "bool": "true or false",
+		"string": "a text", "[]string": "a list of texts"}
+	if word, has := words[goType]; has {
+		return word
+	}
+	return "an object"
+}
+
+func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }

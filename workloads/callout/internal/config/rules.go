@@ -1,0 +1,70 @@
+package config
+
+import (
+	"math"
+	"slices"
+)
+
+// NanoPerUSD is the unit of money inside: whole numbers add up over replicas without rounding.
+const NanoPerUSD = 1_000_000_000
+
+const tokensPerPrice = 1_000_000
+
+// Permits returns whether a team may ask for a model. With a budget in dollars only models with a
+// price do, as others would cost nothing.
+func (c *Config) Permits(team *Team, model string) bool {
+	if slices.Contains(team.Models, model) {
+		return true
+	}
+	if !slices.Contains(team.Models, AllModels) {
+		return false
+	}
+	_, hasPrice := c.Prices[model]
+	return team.MonthlyUSD == 0 || hasPrice
+}
+
+// HasAllModels returns whether a team may ask for every model.
+func (t *Team) HasAllModels() bool { return slices.Contains(t.Models, AllModels) }
+
+// Names returns whether the file names a model, so that it may become the label of a metric.
+func (c *Config) Names(model string) bool {
+	if _, has := c.Prices[model]; has {
+		return true
+	}
+	for _, team := range c.Teams {
+		if slices.Contains(team.Models, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// NanoUSD returns the cost of tokens of a model; a model without a price costs nothing.
+func (c *Config) NanoUSD(model string, prompt, completion int64) int64 {
+	price := c.Prices[model]
+	usd := (float64(prompt)*price.InputUSD + float64(completion)*price.OutputUSD) / tokensPerPrice
+	return int64(math.Round(usd * NanoPerUSD))
+}
+
+// MonthlyNanoUSD returns a team's budget of a month; 0 is none.
+func (t *Team) MonthlyNanoUSD() int64 { return int64(math.Round(t.MonthlyUSD * NanoPerUSD)) }
+
+// ObjectiveOf returns the InferenceObjective of a team's requests to a model. Objectives belong to a
+// pool: where the file names the model's pool, its name comes first, as in `llama-8b-batch`.
+func (c *Config) ObjectiveOf(team *Team, model string) string {
+	pool, has := c.Pools[model]
+	if team.Objective == "" || !has {
+		return team.Objective
+	}
+	return pool + "-" + team.Objective
+}
+
+// CredentialHeaders returns the headers that can carry a credential.
+func (c *Config) CredentialHeaders() []string {
+	headers := []string{"authorization", "proxy-authorization", "x-api-key", "cookie", "x-goog-iap-jwt-assertion"}
+	for _, issuer := range c.JWT {
+		headers = append(headers, issuer.Header)
+	}
+	slices.Sort(headers)
+	return slices.Compact(headers)
+}

@@ -1,0 +1,120 @@
+package extproc
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"gke-inference/callout/internal/config"
+)
+
+// modelHeader names the model that the body router routed by; it comes from the body, so it stays.
+const modelHeader = "x-gateway-model-name"
+
+// The endpoint picker's names, of gateway-api-inference-extension v1.2.0 and of llm-d-router.
+var (
+	objectiveHeaders = []string{"x-gateway-inference-objective", "x-llm-d-inference-objective"}
+	fairnessHeaders  = []string{"x-gateway-inference-fairness-id", "x-llm-d-inference-fairness-id"}
+)
+
+// Headers that only the gateway's own programs may send: pickers and engines choose endpoints, ranks
+// and priorities by them.
+var internalPrefixes = []string{
+	"x-gateway-", "x-llm-d-", "x-gki-", "x-prefiller-", "x-encoder-", "x-data-parallel-",
+}
+
+var internalNames = []string{"target-pod", "test-epp-endpoint-selection"}
+
+// acceptEncoding is removed, so that answers come in plain and their usage can be read.
+const acceptEncoding = "accept-encoding"
+
+// headersOf returns the headers by name in lower case.
+func headersOf(message *core.HeaderMap) map[string][]string {
+	found := make(map[string][]string, len(message.GetHeaders()))
+	for _, header := range message.GetHeaders() {
+		value := string(header.GetRawValue())
+		if value == "" {
+			value = header.GetValue()
+		}
+		name := strings.ToLower(header.GetKey())
+		found[name] = append(found[name], value)
+	}
+	return found
+}
+
+func first(headers map[string][]string, name string) string {
+	if values := headers[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+func isInternal(name string) bool {
+	if name == modelHeader {
+		return false
+	}
+	isPrefixed := slices.ContainsFunc(internalPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return isPrefixed || slices.Contains(internalNames, name)
+}
+
+// upstreamMutation removes what a client must not send on, and sets what the identity says.
+func upstreamMutation(headers map[string][]string, c *config.Config, team, objective string) *extproc.HeaderMutation {
+	set := map[string]string{}
+	for _, name := range fairnessHeaders {
+		set[name] = team
+	}
+	if objective != "" {
+		for _, name := range objectiveHeaders {
+			set[name] = objective
+		}
+	}
+	credentials := append(c.CredentialHeaders(), acceptEncoding)
+	var removed []string
+	for name := range headers {
+		_, isSet := set[name]
+		if !isSet && (isInternal(name) || slices.Contains(credentials, name)) {
+			removed = append(removed, name)
+		}
+	}
+	slices.Sort(removed)
+	return &extproc.HeaderMutation{SetHeaders: options(set), RemoveHeaders: removed}
+}
+
+func options(set map[string]string) []*core.HeaderValueOption {
+	made := make([]*core.HeaderValueOption, 0, len(set))
+	for name, value := range set {
+		made = append(made, &core.HeaderValueOption{
+			Header:       &core.HeaderValue{Key: name, RawValue: []byte(value)},
+			AppendAction: core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+		})
+	}
+	slices.SortFunc(made, func(a, b *core.HeaderValueOption) int {
+		return strings.Compare(a.GetHeader().GetKey(), b.GetHeader().GetKey())
+	})
+	return made
+}
+
+// clientAddress returns the address of a client, of IPv6 its network of 64 bits. The load balancer
+// appends the client's and its own address to what the client sent, so the client is the last but one
+// (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For header; that a callout
+// sees the header with them is assumed).
+func clientAddress(headers map[string][]string, hops int) string {
+	addresses := strings.Split(strings.Join(headers["x-forwarded-for"], ","), ",")
+	text := strings.TrimSpace(addresses[max(0, len(addresses)-hops)])
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return "unknown"
+	}
+	address = address.Unmap()
+	if address.Is4() {
+		return address.String()
+	}
+	network, err := address.WithZone("").Prefix(64)
+	if err != nil {
+		return "unknown"
+	}
+	return network.String()
+}

@@ -1,0 +1,106 @@
+// Package extproc is the callout itself: Envoy's external processor at an inference gateway.
+//
+// It is called with full duplex streams. The body of a request is held until identity, model and
+// limits are decided, then passes as it came. The body of an answer passes at once, piece by piece,
+// while the engine's usage is read out of it.
+package extproc
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	mode "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"gke-inference/callout/internal/config"
+	"gke-inference/callout/internal/identity"
+	"gke-inference/callout/internal/limits"
+	"gke-inference/callout/internal/openai"
+	"gke-inference/callout/internal/usage"
+)
+
+// Server answers the gateway's calls.
+type Server struct {
+	extproc.UnimplementedExternalProcessorServer
+
+	Config   func() *config.Config
+	Verifier *identity.Verifier
+	Limiter  *limits.Limiter
+	Metrics  *usage.Metrics
+	Records  *usage.Writer
+	// MaxBodyBytes is the largest body of a request.
+	MaxBodyBytes int
+	// DefaultMaxTokens is the estimate of an answer that the client does not bound.
+	DefaultMaxTokens int64
+	// ForwardedHops is the client's place in X-Forwarded-For, from its end.
+	ForwardedHops int
+
+	warnMode sync.Once
+}
+
+// Process answers the calls of one request.
+func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
+	e := &exchange{Server: s, config: s.Config(), stream: stream, began: time.Now()}
+	defer e.finish(false)
+	for {
+		call, err := stream.Recv()
+		if err != nil {
+			if errors.Is(err, io.EOF) || status.Code(err) == codes.Canceled {
+				return nil
+			}
+			return err
+		}
+		if err := s.checkMode(call); err != nil {
+			return err
+		}
+		err = e.handle(call)
+		var fault *openai.Error
+		if errors.As(err, &fault) {
+			return e.refuse(fault)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// checkMode refuses modes that would pass a body before it is decided about.
+func (s *Server) checkMode(call *extproc.ProcessingRequest) error {
+	protocol := call.GetProtocolConfig()
+	if protocol == nil {
+		return nil
+	}
+	for _, found := range []mode.ProcessingMode_BodySendMode{protocol.GetRequestBodyMode(), protocol.GetResponseBodyMode()} {
+		if found != mode.ProcessingMode_NONE && found != mode.ProcessingMode_FULL_DUPLEX_STREAMED {
+			s.warnMode.Do(func() {
+				slog.Error("body mode of the gateway: must be FullDuplexStreamed", "got", found.String())
+			})
+			return status.Errorf(codes.FailedPrecondition, "body mode must be FULL_DUPLEX_STREAMED, got %s", found)
+		}
+	}
+	return nil
+}
+
+func (e *exchange) handle(call *extproc.ProcessingRequest) error {
+	switch message := call.GetRequest().(type) {
+	case *extproc.ProcessingRequest_RequestHeaders:
+		return e.onRequestHeaders(message.RequestHeaders)
+	case *extproc.ProcessingRequest_RequestBody:
+		return e.onRequestBody(message.RequestBody)
+	case *extproc.ProcessingRequest_RequestTrailers:
+		return e.onRequestTrailers()
+	case *extproc.ProcessingRequest_ResponseHeaders:
+		return e.onResponseHeaders(message.ResponseHeaders)
+	case *extproc.ProcessingRequest_ResponseBody:
+		return e.onResponseBody(message.ResponseBody)
+	case *extproc.ProcessingRequest_ResponseTrailers:
+		return e.onResponseTrailers()
+	default:
+		return status.Errorf(codes.Unimplemented, "unknown call %T", message)
+	}
+}

@@ -1,0 +1,121 @@
+package identity
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"gke-inference/callout/internal/config"
+)
+
+// Caller is who sends a request.
+type Caller struct {
+	Team string
+	// KeyID is the id of an API key, `jwt` for a token, and empty without a credential.
+	KeyID string
+}
+
+// Verdict is what a credential was found to be.
+type Verdict int
+
+const (
+	// Valid is a credential of a team.
+	Valid Verdict = iota
+	// Missing is no credential where one is required.
+	Missing
+	// Invalid is a credential that is wrong, expired or revoked.
+	Invalid
+	// Unknown is a key that cannot be checked, as the document of keys was never read.
+	Unknown
+)
+
+// Verifier checks credentials against the newest configuration.
+type Verifier struct {
+	secret  *Secret
+	issuers atomic.Pointer[[]*issuer]
+}
+
+// NewVerifier returns a verifier with the keys of a secret.
+func NewVerifier(secret *Secret) *Verifier {
+	v := &Verifier{secret: secret}
+	v.issuers.Store(&[]*issuer{})
+	return v
+}
+
+// Use takes the issuers and the secret of a configuration.
+func (v *Verifier) Use(ctx context.Context, c *config.Config) {
+	v.secret.Rename(c.Keys.Secret)
+	made := issuersOf(ctx, c.JWT, *v.issuers.Load())
+	v.issuers.Store(&made)
+}
+
+// Verify finds the caller of a request by its headers, whose names are in lower case. A credential
+// that is wrong is never treated as none.
+func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now time.Time) (Caller, Verdict) {
+	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 {
+		return Caller{Team: config.Anonymous}, Valid
+	}
+	credential, has, isOne := keyOrToken(headers)
+	if !isOne {
+		return Caller{}, Invalid
+	}
+	if has && strings.HasPrefix(credential, KeyPrefix) {
+		return v.verifyKey(c, credential, now)
+	}
+	sent := has
+	for _, one := range *v.issuers.Load() {
+		token := credential
+		if one.Header != "authorization" {
+			if len(headers[one.Header]) == 0 {
+				continue
+			}
+			sent, token = true, headers[one.Header][0]
+		} else if !has {
+			continue
+		}
+		if team, ok := one.verify(token, now); ok {
+			return Caller{Team: team, KeyID: "jwt"}, Valid
+		}
+	}
+	switch {
+	case sent:
+		return Caller{}, Invalid
+	case c.Anonymous:
+		return Caller{Team: config.Anonymous}, Valid
+	default:
+		return Caller{}, Missing
+	}
+}
+
+func (v *Verifier) verifyKey(c *config.Config, credential string, now time.Time) (Caller, Verdict) {
+	if c.Keys.Secret == "" {
+		return Caller{}, Invalid
+	}
+	keys := v.secret.Keys()
+	if keys == nil {
+		return Caller{}, Unknown
+	}
+	team, id, ok := keys.Verify(credential, now)
+	if !ok {
+		return Caller{}, Invalid
+	}
+	return Caller{Team: team, KeyID: id}, Valid
+}
+
+// keyOrToken returns the credential of `authorization` or `x-api-key`; several are no valid one.
+func keyOrToken(headers map[string][]string) (credential string, has, isOne bool) {
+	authorization, key := headers["authorization"], headers["x-api-key"]
+	if len(authorization) > 1 || len(key) > 1 {
+		return "", true, false
+	}
+	if len(authorization) == 1 {
+		token, isBearer := bearer(authorization[0])
+		isSame := len(key) == 0 || key[0] == token
+		return token, true, isBearer && isSame
+	}
+	if len(key) == 1 {
+		return key[0], true, true
+	}
+	return "", false, true
+}

@@ -1,0 +1,123 @@
+package identity
+
+import (
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/MicahParks/keyfunc/v3"
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/time/rate"
+
+	"gke-inference/callout/internal/config"
+)
+
+const (
+	clockLeeway  = 30 * time.Second
+	refreshEvery = 10 * time.Minute
+	jwksTimeout  = 5 * time.Second
+
+	unknownKeyEvery = 10 * time.Second
+)
+
+// signatures that a public key verifies; `none` and shared secrets are not among them.
+var signatures = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
+
+type issuer struct {
+	config.JWT
+	keys   keyfunc.Keyfunc
+	cancel context.CancelFunc
+}
+
+// issuersOf returns a verifier of each issuer; those that did not change keep their keys.
+func issuersOf(ctx context.Context, wanted []config.JWT, old []*issuer) []*issuer {
+	made := make([]*issuer, 0, len(wanted))
+	for _, one := range wanted {
+		at := slices.IndexFunc(old, func(o *issuer) bool { return reflect.DeepEqual(o.JWT, one) })
+		if at >= 0 {
+			made = append(made, old[at])
+			continue
+		}
+		made = append(made, newIssuer(ctx, one))
+	}
+	for _, one := range old {
+		if !slices.Contains(made, one) {
+			one.cancel()
+		}
+	}
+	return made
+}
+
+func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
+	ctx, cancel := context.WithCancel(ctx)
+	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{wanted.JWKSURI}, keyfunc.Override{
+		HTTPTimeout:     jwksTimeout,
+		RefreshInterval: refreshEvery,
+		// a token that names an unknown key makes the keys be read again, but never waits for its turn
+		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownKeyEvery), 1),
+		RateLimitWaitMax:  time.Nanosecond,
+		RefreshErrorHandlerFunc: func(uri string) func(context.Context, error) {
+			return func(_ context.Context, err error) {
+				slog.Error("keys of an issuer not read, the last ones stay valid", "jwks_uri", uri, "error", err.Error())
+			}
+		},
+	})
+	if err != nil {
+		slog.Error("keys of an issuer not usable", "jwks_uri", wanted.JWKSURI, "error", err.Error())
+	}
+	return &issuer{JWT: wanted, keys: keys, cancel: cancel}
+}
+
+// verify returns the team that a token belongs to.
+func (i *issuer) verify(token string, now time.Time) (string, bool) {
+	if i.keys == nil {
+		return "", false
+	}
+	claims := jwt.MapClaims{}
+	_, err := jwt.ParseWithClaims(token, claims, i.keys.Keyfunc,
+		jwt.WithValidMethods(signatures),
+		jwt.WithIssuer(i.Issuer),
+		jwt.WithAudience(i.Audiences...),
+		jwt.WithExpirationRequired(),
+		jwt.WithLeeway(clockLeeway),
+		jwt.WithTimeFunc(func() time.Time { return now }),
+	)
+	if err != nil {
+		return "", false
+	}
+	for _, value := range values(claims[i.Claim]) {
+		if team, has := i.Teams[value]; has {
+			return team, true
+		}
+	}
+	return "", false
+}
+
+// values returns a claim's texts: one, or a list such as of groups.
+func values(claim any) []string {
+	switch found := claim.(type) {
+	case string:
+		return []string{found}
+	case []any:
+		texts := make([]string, 0, len(found))
+		for _, item := range found {
+			if text, isText := item.(string); isText {
+				texts = append(texts, text)
+			}
+		}
+		return texts
+	default:
+		return nil
+	}
+}
+
+func bearer(header string) (string, bool) {
+	scheme, token, found := strings.Cut(strings.TrimSpace(header), " ")
+	if !found || !strings.EqualFold(scheme, "bearer") {
+		return "", false
+	}
+	return strings.TrimSpace(token), true
+}

@@ -1,0 +1,79 @@
+// Package identity finds out who is calling: by API key, by JSON Web Token, or not at all.
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// KeyPrefix begins every API key of the platform.
+const KeyPrefix = "gki_"
+
+var keyShape = regexp.MustCompile(`^gki_([a-z2-7]{8})_[A-Za-z0-9_-]{43}$`)
+
+type key struct {
+	ID      string     `json:"id"`
+	Team    string     `json:"team"`
+	SHA256  string     `json:"sha256"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires"`
+
+	digest [sha256.Size]byte
+}
+
+// Keys is one version of the document of API keys: it has hashes only, and a revoked key is gone from it.
+type Keys struct{ byID map[string]*key }
+
+// ParseKeys reads the document. Its errors name the key's number, never its content.
+func ParseKeys(content []byte) (*Keys, error) {
+	var document struct {
+		Keys *[]*key `json:"keys"`
+	}
+	if err := json.Unmarshal(content, &document); err != nil {
+		return nil, errors.New("the document of keys must be JSON with keys: id, team, sha256, created, expires")
+	}
+	if document.Keys == nil {
+		return nil, errors.New("keys: is required in the document of keys")
+	}
+	found := &Keys{byID: map[string]*key{}}
+	for number, one := range *document.Keys {
+		if one == nil || one.ID == "" || one.Team == "" {
+			return nil, fmt.Errorf("keys[%d]: id and team are required", number)
+		}
+		digest, err := hex.DecodeString(one.SHA256)
+		if err != nil || len(digest) != sha256.Size {
+			return nil, fmt.Errorf("keys[%d].sha256: must be 64 hexadecimal digits", number)
+		}
+		if found.byID[one.ID] != nil {
+			return nil, fmt.Errorf("keys[%d].id: must be unique", number)
+		}
+		copy(one.digest[:], digest)
+		found.byID[one.ID] = one
+	}
+	return found, nil
+}
+
+// Verify returns the team and the id of a key, or false. A key that is unknown takes as long as a
+// wrong one.
+func (k *Keys) Verify(credential string, now time.Time) (team, id string, ok bool) {
+	digest := sha256.Sum256([]byte(credential))
+	var found *key
+	if parts := keyShape.FindStringSubmatch(credential); parts != nil {
+		found = k.byID[parts[1]]
+	}
+	wanted := &key{}
+	if found != nil {
+		wanted = found
+	}
+	isEqual := subtle.ConstantTimeCompare(digest[:], wanted.digest[:]) == 1
+	if !isEqual || found == nil || (found.Expires != nil && !now.Before(*found.Expires)) {
+		return "", "", false
+	}
+	return found.Team, found.ID, true
+}

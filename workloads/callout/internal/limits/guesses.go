@@ -1,0 +1,52 @@
+package limits
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// GuessesPerMinute is how many invalid credentials one address may send.
+	GuessesPerMinute = 20
+	maxAddresses     = 20_000
+)
+
+// guesses are the invalid credentials of addresses that this replica saw, of this minute and the last.
+type guesses struct {
+	minute  int64
+	current map[string]int64
+	last    map[string]int64
+}
+
+func (g *guesses) add(address string, now time.Time) int64 {
+	minute := now.Unix() / 60
+	if minute != g.minute || g.current == nil {
+		g.last = g.current
+		if minute != g.minute+1 {
+			g.last = nil
+		}
+		g.minute, g.current = minute, map[string]int64{}
+	}
+	if len(g.current) < maxAddresses || g.current[address] > 0 {
+		g.current[address]++
+	}
+	return g.current[address] + g.last[address]
+}
+
+// Guess counts an invalid credential and returns whether its address has sent too many. Valid
+// credentials of the address still pass: several clients can share one.
+func (l *Limiter) Guess(ctx context.Context, address string, now time.Time) (tooMany bool) {
+	l.mu.Lock()
+	local := l.guesses.add(address, now)
+	store := l.store
+	l.mu.Unlock()
+	if local > GuessesPerMinute || store == nil {
+		return local > GuessesPerMinute
+	}
+	answer, err := store.run(ctx, guessScript, []string{"callout:guess:" + address}, GuessesPerMinute)
+	if err != nil {
+		return false
+	}
+	sum, err := answer.Int64()
+	return err == nil && sum > GuessesPerMinute
+}

@@ -1,0 +1,254 @@
+// Package limits counts requests, tokens and dollars of teams over all replicas of the program.
+//
+// Replicas count together in Valkey, with one script a request. While it is away each replica spends
+// its share of a limit alone, and tells the store afterwards what the month has cost meanwhile.
+package limits
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"gke-inference/callout/internal/config"
+)
+
+// Reason is the limit that refuses a request.
+type Reason int
+
+// The limits, in the order of admit.lua.
+const (
+	None Reason = iota
+	Requests
+	Tokens
+	MonthTokens
+	MonthUSD
+)
+
+// Budget is the limits of a team; 0 is none.
+type Budget struct {
+	RequestsPerMinute int64
+	TokensPerMinute   int64
+	TokensPerMonth    int64
+	NanoUSDPerMonth   int64
+}
+
+// BudgetOf returns the limits of a team.
+func BudgetOf(team *config.Team) Budget {
+	return Budget{team.RequestsPerMinute, team.TokensPerMinute, team.TokensPerMonth, team.MonthlyNanoUSD()}
+}
+
+func (b Budget) isNone() bool   { return b == Budget{} }
+func (b Budget) hasMonth() bool { return b.TokensPerMonth > 0 || b.NanoUSDPerMonth > 0 }
+
+// Cost is what a request costs, or is estimated to.
+type Cost struct {
+	Tokens  int64
+	NanoUSD int64
+}
+
+// Decision is whether a request may go on, and where its team stands.
+type Decision struct {
+	Allowed bool
+	Reason  Reason
+	// Retry is how long until there is room; 0 for a month.
+	Retry time.Duration
+	// UsedRequests and UsedTokens are those of the last minute, this request included.
+	UsedRequests int64
+	UsedTokens   int64
+	// MonthTokens and MonthNanoUSD are those of the month so far.
+	MonthTokens  int64
+	MonthNanoUSD int64
+
+	isLocal bool
+	second  int64
+}
+
+func (d *Decision) refuse(reason Reason, retry time.Duration) {
+	d.Allowed, d.Reason, d.Retry = false, reason, retry
+}
+
+// Reservation is the estimate of a request that was admitted, to be settled once.
+type Reservation struct {
+	team   string
+	month  string
+	budget Budget
+	cost   Cost
+	second int64
+	local  int64
+	shared bool
+}
+
+// Limiter admits and settles requests.
+type Limiter struct {
+	onError func()
+
+	mu       sync.Mutex
+	replicas int64
+	wanted   config.Store
+	store    *store
+	accounts map[string]*account
+	guesses  guesses
+}
+
+// New returns a limiter that counts alone until Use gives it a store.
+func New(onError func()) *Limiter {
+	return &Limiter{onError: onError, replicas: 1, accounts: map[string]*account{}}
+}
+
+// Use takes the store and the number of replicas of a configuration.
+func (l *Limiter) Use(c *config.Config) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replicas = c.Replicas
+	var wanted config.Store
+	if c.Store != nil {
+		wanted = *c.Store
+	}
+	if wanted == l.wanted {
+		return nil
+	}
+	var made *store
+	if c.Store != nil {
+		var err error
+		if made, err = openStore(wanted, l.onError); err != nil {
+			return err
+		}
+	}
+	if l.store != nil {
+		l.store.close()
+	}
+	l.wanted, l.store = wanted, made
+	return nil
+}
+
+func monthOf(now time.Time) string { return now.UTC().Format("200601") }
+
+// NextMonth returns the time until the month ends.
+func NextMonth(now time.Time) time.Duration {
+	now = now.UTC()
+	return time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Sub(now)
+}
+
+// keys are of one slot, so that a script may touch them together in a cluster.
+func keysOf(team, month string) (requests, tokens, spent string) {
+	prefix := "callout:{" + team + "}:"
+	return prefix + "requests", prefix + "tokens", prefix + "month:" + month
+}
+
+// Admit counts a request with its estimated cost, or refuses it and counts nothing. Settle takes the
+// reservation of a request that was admitted.
+func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, now time.Time) (Decision, *Reservation) {
+	if b.isNone() {
+		return Decision{Allowed: true}, nil
+	}
+	held := &Reservation{team: team, month: monthOf(now), budget: b, cost: cost, local: now.Unix()}
+	l.mu.Lock()
+	account := l.account(team, held.month)
+	store, replicas := l.store, l.replicas
+	pendingTokens, pendingNano := account.pendingTokens, account.pendingNano
+	if store == nil {
+		defer l.mu.Unlock()
+		return account.admit(now, b, cost, replicas), held
+	}
+	// taken here, so that of two requests at once only one tells the store
+	account.pendingTokens, account.pendingNano = 0, 0
+	l.mu.Unlock()
+
+	decision, err := askStore(ctx, store, held, pendingTokens, pendingNano)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		account.pendingTokens += pendingTokens
+		account.pendingNano += pendingNano
+		return account.admit(now, b, cost, replicas), held
+	}
+	account.sharedTokens, account.sharedNano = decision.MonthTokens, decision.MonthNanoUSD
+	if decision.Allowed {
+		held.shared, held.second = true, decision.second
+		account.count(held.local, cost.Tokens)
+	}
+	return decision, held
+}
+
+func (l *Limiter) account(team, month string) *account {
+	found := l.accounts[team]
+	if found == nil {
+		found = &account{}
+		l.accounts[team] = found
+	}
+	found.begin(month)
+	return found
+}
+
+func askStore(ctx context.Context, s *store, held *Reservation, pendingTokens, pendingNano int64) (Decision, error) {
+	requests, tokens, month := keysOf(held.team, held.month)
+	b := held.budget
+	answer, err := s.run(ctx, admitScript, []string{requests, tokens, month},
+		b.RequestsPerMinute, b.TokensPerMinute, b.TokensPerMonth, b.NanoUSDPerMonth,
+		held.cost.Tokens, held.cost.NanoUSD, pendingTokens, pendingNano)
+	if err != nil {
+		return Decision{}, err
+	}
+	found, err := answer.Int64Slice()
+	if err != nil || len(found) != 7 {
+		return Decision{}, fmt.Errorf("the store's answer has another shape: %w", err)
+	}
+	return Decision{
+		Allowed: found[0] == 0, Reason: Reason(found[0]), Retry: time.Duration(found[1]) * time.Millisecond,
+		UsedRequests: found[2], UsedTokens: found[3], MonthTokens: found[4], MonthNanoUSD: found[5], second: found[6],
+	}, nil
+}
+
+// Settle corrects a request's estimate by what it used, and returns what the team has spent this month.
+func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spent Cost) {
+	if held == nil {
+		return Cost{}
+	}
+	delta := Cost{used.Tokens - held.cost.Tokens, used.NanoUSD - held.cost.NanoUSD}
+	l.mu.Lock()
+	account := l.account(held.team, held.month)
+	account.tokens.add(held.local, delta.Tokens)
+	store, isCurrent := l.store, account.month == held.month
+	l.mu.Unlock()
+
+	var shared []int64
+	var err error = errAway
+	if store != nil && held.shared {
+		_, tokens, month := keysOf(held.team, held.month)
+		shared, err = settleStore(ctx, store, []string{tokens, month}, held, delta)
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !isCurrent: // the month has ended since
+	case err != nil:
+		account.pendingTokens += delta.Tokens
+		account.pendingNano += delta.NanoUSD
+	case held.budget.hasMonth():
+		account.sharedTokens, account.sharedNano = shared[0], shared[1]
+	}
+	return Cost{account.sharedTokens + account.pendingTokens, account.sharedNano + account.pendingNano}
+}
+
+func settleStore(ctx context.Context, s *store, keys []string, held *Reservation, delta Cost) ([]int64, error) {
+	answer, err := s.run(ctx, settleScript, keys, held.second, delta.Tokens, delta.NanoUSD,
+		flag(held.budget.TokensPerMinute > 0), flag(held.budget.hasMonth()))
+	if err != nil {
+		return nil, err
+	}
+	found, err := answer.Int64Slice()
+	if err != nil || len(found) != 2 {
+		return nil, fmt.Errorf("the store's answer has another shape: %w", err)
+	}
+	return found, nil
+}
+
+func flag(value bool) int {
+	if value {
+		return 1
+	}
+	return 0
+}

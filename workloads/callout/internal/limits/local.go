@@ -1,0 +1,112 @@
+package limits
+
+import "time"
+
+const windowSeconds = 61
+
+// window is the same sliding window as window.lua's, of one replica.
+type window struct {
+	seconds [windowSeconds]int64
+	amounts [windowSeconds]int64
+}
+
+func (w *window) add(second, amount int64) {
+	at := second % windowSeconds
+	if w.seconds[at] > second {
+		return // it has left the window
+	}
+	if w.seconds[at] < second {
+		w.seconds[at], w.amounts[at] = second, 0
+	}
+	w.amounts[at] += amount
+}
+
+func (w *window) sum(now int64) int64 {
+	var sum int64
+	for at, second := range w.seconds {
+		if second > now-windowSeconds && second <= now {
+			sum += w.amounts[at]
+		}
+	}
+	return sum
+}
+
+// wait returns the time until the window has room for an amount.
+func (w *window) wait(now time.Time, amount, limit int64) time.Duration {
+	sum := w.sum(now.Unix())
+	for second := now.Unix() - windowSeconds + 1; second <= now.Unix(); second++ {
+		if at := second % windowSeconds; w.seconds[at] == second {
+			sum -= w.amounts[at]
+		}
+		if sum+amount <= limit {
+			return max(time.Millisecond, time.Unix(second+windowSeconds, 0).Sub(now))
+		}
+	}
+	return time.Minute
+}
+
+// share is what one replica may spend alone; of a small limit it is one, so that no team is cut off.
+func share(limit, replicas int64) int64 {
+	if limit == 0 {
+		return 0
+	}
+	return max(1, limit/replicas)
+}
+
+// account is what one replica knows about a team.
+type account struct {
+	requests window
+	tokens   window
+	month    string
+	// shared is the month as the store last reported it; pending is what it has not been told.
+	sharedTokens, sharedNano   int64
+	pendingTokens, pendingNano int64
+}
+
+func (a *account) begin(month string) {
+	if a.month < month {
+		a.month = month
+		a.sharedTokens, a.sharedNano, a.pendingTokens, a.pendingNano = 0, 0, 0, 0
+	}
+}
+
+// admit decides alone, with this replica's share of each limit.
+func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Decision {
+	requests, tokens := share(b.RequestsPerMinute, replicas), share(b.TokensPerMinute, replicas)
+	second := now.Unix()
+	d := Decision{Allowed: true, UsedRequests: a.requests.sum(second), UsedTokens: a.tokens.sum(second), isLocal: true}
+	switch {
+	case isSpent(b.TokensPerMonth, a.sharedTokens, a.pendingTokens, replicas):
+		d.refuse(MonthTokens, 0)
+	case isSpent(b.NanoUSDPerMonth, a.sharedNano, a.pendingNano, replicas):
+		d.refuse(MonthUSD, 0)
+	case requests > 0 && d.UsedRequests+1 > requests:
+		d.refuse(Requests, a.requests.wait(now, 1, requests))
+	case tokens > 0 && d.UsedTokens+cost.Tokens > tokens && (d.UsedTokens > 0 || cost.Tokens > b.TokensPerMinute):
+		// a request over the whole share passes where the replica has spent nothing
+		d.refuse(Tokens, a.tokens.wait(now, cost.Tokens, tokens))
+	}
+	if d.Allowed {
+		a.pendingTokens += cost.Tokens
+		a.pendingNano += cost.NanoUSD
+		a.count(second, cost.Tokens)
+		d.UsedRequests, d.UsedTokens = d.UsedRequests+1, d.UsedTokens+cost.Tokens
+	}
+	// clients see the whole limit, so what the other shares have is shown as used by nobody
+	d.MonthTokens, d.MonthNanoUSD = a.sharedTokens+a.pendingTokens, a.sharedNano+a.pendingNano
+	return d
+}
+
+func (a *account) count(second, tokens int64) {
+	a.requests.add(second, 1)
+	a.tokens.add(second, tokens)
+}
+
+// isSpent returns whether this replica has spent its share of what the month had left.
+func isSpent(limit, shared, pending, replicas int64) bool {
+	if limit == 0 {
+		return false
+	}
+	left := limit - shared
+	return left <= 0 || pending >= share(left, replicas)
+}

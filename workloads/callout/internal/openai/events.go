@@ -1,0 +1,93 @@
+package openai
+
+import "bytes"
+
+const maxEventBytes = 1 << 20
+
+// events splits a stream of server-sent events. A stream whose usage is not hidden passes in the
+// pieces it comes in; otherwise an event passes when its last line has come, which engines send at once.
+type events struct {
+	hideUsage bool
+	found     func(data []byte) (isUsageOnly bool)
+
+	line      []byte
+	held      []byte
+	hide      bool
+	oversized bool
+}
+
+func (e *events) pass(piece []byte) []byte {
+	if !e.hideUsage {
+		e.read(piece, nil)
+		return piece
+	}
+	out := make([]byte, 0, len(piece)+len(e.held))
+	e.read(piece, &out)
+	return out
+}
+
+func (e *events) rest() []byte {
+	if len(e.line) > 0 {
+		e.endLine(nil)
+	}
+	if e.hide {
+		return nil
+	}
+	return e.held
+}
+
+func (e *events) read(piece []byte, out *[]byte) {
+	for len(piece) > 0 {
+		end := bytes.IndexByte(piece, '\n')
+		part := piece
+		if end >= 0 {
+			part = piece[:end+1]
+		}
+		e.keep(part, out)
+		if end >= 0 {
+			e.endLine(out)
+		}
+		piece = piece[len(part):]
+	}
+}
+
+// keep holds an event back; one that is too large for that passes as it comes and is not read.
+func (e *events) keep(part []byte, out *[]byte) {
+	if !e.oversized && len(e.line)+len(part) > maxEventBytes {
+		e.oversized = true
+	}
+	if e.oversized {
+		e.line = e.line[:0]
+	} else {
+		e.line = append(e.line, part...)
+	}
+	if out == nil {
+		return
+	}
+	e.held = append(e.held, part...)
+	if e.oversized {
+		e.flush(out)
+	}
+}
+
+func (e *events) endLine(out *[]byte) {
+	line := bytes.TrimRight(e.line, "\r\n")
+	isBlank := len(line) == 0 && !e.oversized
+	if data, isData := bytes.CutPrefix(line, []byte("data:")); isData {
+		e.hide = e.found(bytes.TrimSpace(data)) || e.hide
+	}
+	e.line, e.oversized = e.line[:0], false
+	if out == nil || !isBlank {
+		return
+	}
+	if e.hide {
+		e.held = e.held[:0]
+	}
+	e.flush(out)
+	e.hide = false
+}
+
+func (e *events) flush(out *[]byte) {
+	*out = append(*out, e.held...)
+	e.held = e.held[:0]
+}

@@ -1,0 +1,132 @@
+package openai
+
+import (
+	"encoding/json"
+)
+
+const (
+	maxKeyBytes   = 1 << 10
+	maxValueBytes = 1 << 16
+)
+
+// Members finds the members of a JSON document's top-level object while its bytes pass, in pieces of
+// any size and without keeping them. It follows strings and brackets only: malformed JSON gives
+// members that do not parse, never an error.
+type Members struct {
+	// Want returns whether the value of a key is kept; the key is unescaped.
+	Want func(key string) bool
+	// Found gets each member in order; value is nil if it was not wanted or has more than 64 KiB.
+	Found func(key string, value []byte)
+
+	depth     int
+	inString  bool
+	escaped   bool
+	isObject  bool
+	expectKey bool
+	inKey     bool
+	hasKey    bool
+	keep      bool
+	key       []byte
+	value     []byte
+	name      string
+}
+
+// Write takes the next piece of the document.
+func (m *Members) Write(piece []byte) {
+	for _, c := range piece {
+		if m.inString {
+			m.stringByte(c)
+			continue
+		}
+		m.plainByte(c)
+	}
+}
+
+func (m *Members) stringByte(c byte) {
+	if m.inKey {
+		if len(m.key) < maxKeyBytes {
+			m.key = append(m.key, c)
+		}
+	} else if m.keep {
+		m.keepByte(c)
+	}
+	switch {
+	case m.escaped:
+		m.escaped = false
+	case c == '\\':
+		m.escaped = true
+	case c == '"':
+		m.inString = false
+		if m.inKey {
+			m.inKey, m.hasKey = false, true
+			m.name = unescaped(m.key)
+		}
+	}
+}
+
+func (m *Members) plainByte(c byte) {
+	switch c {
+	case '"':
+		m.inString = true
+		if m.depth == 1 && m.expectKey {
+			m.inKey, m.expectKey = true, false
+			m.key = append(m.key[:0], c)
+			return
+		}
+	case '{', '[':
+		m.depth++
+		if m.depth == 1 {
+			m.isObject = c == '{'
+			m.expectKey = m.isObject
+			return
+		}
+	case '}', ']':
+		m.depth--
+		if m.depth == 0 {
+			m.endMember()
+			return
+		}
+	case ',':
+		if m.depth == 1 && m.isObject {
+			m.endMember()
+			m.expectKey = true
+			return
+		}
+	case ':':
+		if m.depth == 1 && m.hasKey {
+			m.keep = m.Want(m.name)
+			m.value = m.value[:0]
+			return
+		}
+	}
+	if m.keep {
+		m.keepByte(c)
+	}
+}
+
+func (m *Members) keepByte(c byte) {
+	if len(m.value) > maxValueBytes {
+		return
+	}
+	m.value = append(m.value, c)
+}
+
+func (m *Members) endMember() {
+	if !m.hasKey {
+		return
+	}
+	var value []byte
+	if m.keep && len(m.value) <= maxValueBytes {
+		value = m.value
+	}
+	m.hasKey, m.keep = false, false
+	m.Found(m.name, value)
+}
+
+func unescaped(quoted []byte) string {
+	var key string
+	if err := json.Unmarshal(quoted, &key); err != nil {
+		return string(quoted)
+	}
+	return key
+}

@@ -1,0 +1,136 @@
+package openai
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// inPieces passes a body in pieces of one size and returns what came out.
+func inPieces(r *Response, body string, size int) string {
+	var out bytes.Buffer
+	for len(body) > 0 {
+		n := min(size, len(body))
+		out.Write(r.Pass([]byte(body[:n])))
+		body = body[n:]
+	}
+	out.Write(r.Rest())
+	return out.String()
+}
+
+const answer = `{"id":"x","choices":[{"message":{"content":"\"usage\":{\"prompt_tokens\":9}","usage":{"prompt_tokens":8}}}],
+ "usage" : {"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":2}},"after":[1]}`
+
+func TestTheUsageOfAnAnswerIsReadInPiecesOfAnySize(t *testing.T) {
+	for size := 1; size <= len(answer); size += 7 {
+		r := NewResponse(false, false)
+		if out := inPieces(r, answer, size); out != answer {
+			t.Fatalf("changed in pieces of %d: %s", size, out)
+		}
+		if found, has := r.Usage(); !has || found != (Usage{3, 2, 4}) {
+			t.Fatalf("pieces of %d: got %+v, %v", size, found, has)
+		}
+	}
+}
+
+func TestEveryDialectOfUsageIsRead(t *testing.T) {
+	for body, want := range map[string]Usage{
+		`{"usage":{"prompt_tokens":5,"total_tokens":5}}`:                                                      {5, 0, 0},
+		`{"usage":{"total_tokens":6}}`:                                                                        {6, 0, 0},
+		`{"usage":{"input_tokens":7,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}`:           {7, 1, 2},
+		`{"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3}}`:                          {7, 3, 2},
+		`{"usage":{"prompt_tokens":5,"completion_tokens":1,"prompt_tokens_details":null,"total_tokens":600}}`: {5, 0, 1},
+	} {
+		r := NewResponse(false, false)
+		inPieces(r, body, 10)
+		if found, has := r.Usage(); !has || found != want {
+			t.Errorf("%s: got %+v, %v", body, found, has)
+		}
+	}
+	for _, body := range []string{`{"usage":null}`, `{"usage":"x"}`, `[{"usage":{"prompt_tokens":1}}]`, `{"data":`, `}{`, ``} {
+		r := NewResponse(false, false)
+		inPieces(r, body, 3)
+		if found, has := r.Usage(); has {
+			t.Errorf("%s: got %+v", body, found)
+		}
+	}
+}
+
+func chunk(text string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n", text)
+}
+
+const (
+	usageEvent = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n"
+	done       = "data: [DONE]\n\n"
+)
+
+func TestTheUsageOfAStreamIsReadAndHiddenWhereNobodyAsked(t *testing.T) {
+	parts := chunk("a") + ": comment\n\n" + chunk(`"usage"`) + "event: x\r\n" + "data: {}\r\n\r\n"
+	stream := parts + usageEvent + done
+	for size := 1; size <= len(stream); size += 5 {
+		for _, hides := range []bool{false, true} {
+			r := NewResponse(true, hides)
+			want := stream
+			if hides {
+				want = parts + done
+			}
+			if out := inPieces(r, stream, size); out != want {
+				t.Fatalf("pieces of %d, hides %v: got %q", size, hides, out)
+			}
+			if found, has := r.Usage(); !has || found != (Usage{3, 0, 2}) || r.Events() != 3 {
+				t.Fatalf("pieces of %d: got %+v, %v, %d events", size, found, has, r.Events())
+			}
+		}
+	}
+}
+
+func TestAnEventPassesWhenItIsComplete(t *testing.T) {
+	r := NewResponse(true, true)
+	if out := string(r.Pass([]byte(chunk("a") + "data: {"))); out != chunk("a") {
+		t.Errorf("got %q", out)
+	}
+	if out := string(r.Pass([]byte("}\n\n"))); out != "data: {}\n\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func TestAStreamThatReportsUsageWithEachEventHasItsLastReport(t *testing.T) {
+	stream := `data: {"choices":[{}],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n" +
+		`data: {"choices":[{}],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\n" + done
+	r := NewResponse(true, true)
+	if out := inPieces(r, stream, 11); out != stream {
+		t.Errorf("got %q", out)
+	}
+	if found, _ := r.Usage(); found != (Usage{3, 0, 2}) {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestOtherStreamsHaveUsageInTheirLastEvents(t *testing.T) {
+	responses := "event: response.completed\n" + `data: {"response":{"usage":{"input_tokens":4,"output_tokens":5}}}` + "\n\n"
+	messages := `data: {"message":{"usage":{"input_tokens":4,"output_tokens":1}}}` + "\n\n" +
+		`data: {"usage":{"output_tokens":5}}` + "\n\n"
+	for _, stream := range []string{responses, messages} {
+		r := NewResponse(true, true)
+		if out := inPieces(r, stream, 9); out != stream {
+			t.Errorf("got %q", out)
+		}
+		if found, has := r.Usage(); !has || found != (Usage{4, 0, 5}) {
+			t.Errorf("got %+v, %v", found, has)
+		}
+	}
+}
+
+func TestAnEventTooLargeToHoldPassesUnread(t *testing.T) {
+	large := "data: " + strings.Repeat("x", maxEventBytes) + "\n\n"
+	stream := large + usageEvent + done
+	r := NewResponse(true, true)
+	if out := inPieces(r, stream, 60_000); out != large+done {
+		t.Errorf("got %d bytes, want %d", len(out), len(large+done))
+	}
+	if found, _ := r.Usage(); found != (Usage{3, 0, 2}) {
+		t.Errorf("got %+v", found)
+	}
+}

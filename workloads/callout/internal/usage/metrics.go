@@ -1,0 +1,79 @@
+package usage
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Metrics are what the program reports to Prometheus.
+type Metrics struct {
+	Registry    *prometheus.Registry
+	Requests    *prometheus.CounterVec
+	Tokens      *prometheus.CounterVec
+	USD         *prometheus.CounterVec
+	Refusals    *prometheus.CounterVec
+	BudgetSpent *prometheus.GaugeVec
+	StoreErrors prometheus.Counter
+	Processing  *prometheus.HistogramVec
+}
+
+// Phases of the histogram of processing times.
+const (
+	PhaseHeaders  = "request_headers"
+	PhaseDecision = "decision"
+	PhaseChunk    = "response_chunk"
+)
+
+// NewMetrics registers the metrics. keyAge returns the age of the document of keys, and whether there is one.
+func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
+	registry := prometheus.NewRegistry()
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		made := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		registry.MustRegister(made)
+		return made
+	}
+	m := &Metrics{
+		Registry: registry,
+		Requests: counter("callout_requests_total",
+			"Finished requests by outcome: ok, refused, failed or aborted.", "team", "model", "outcome"),
+		Tokens: counter("callout_tokens_total",
+			"Tokens by kind: prompt, cached (of the prompt) or completion.", "team", "model", "kind"),
+		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
+		Refusals: counter("callout_refusals_total", "Refused requests by error code.", "team", "reason"),
+		BudgetSpent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "callout_budget_spent_ratio",
+			Help: "Part of the month's budget that is spent, by kind: tokens or usd.",
+		}, []string{"team", "kind"}),
+		StoreErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "callout_store_errors_total",
+			Help: "Calls of the store that failed or took too long; the replica then spent its share alone.",
+		}),
+		Processing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "callout_processing_seconds",
+			Help:    "Time that the program itself takes, by phase: request_headers, decision or response_chunk.",
+			Buckets: []float64{1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5},
+		}, []string{"phase"}),
+	}
+	registry.MustRegister(m.BudgetSpent, m.StoreErrors, m.Processing,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "callout_key_document_age_seconds",
+			Help: "Time since the document of keys was read; -1 where none was yet.",
+		}, func() float64 {
+			age, has := keyAge()
+			if !has {
+				return -1
+			}
+			return age.Seconds()
+		}),
+	)
+	return m
+}
+
+// Since observes a phase that began at a time.
+func (m *Metrics) Since(phase string, began time.Time) {
+	m.Processing.WithLabelValues(phase).Observe(time.Since(began).Seconds())
+}

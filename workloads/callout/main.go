@@ -1,0 +1,237 @@
+// Command callout is the external processor of an inference gateway: it knows who is calling.
+//
+// Google's load balancer calls it for each request, as a GCPTrafficExtension of the Gateway with all
+// six events and full duplex bodies, after the model's route is chosen and before the endpoint picker.
+// It verifies an API key or a token, checks that the caller's team may use the model, counts the
+// team's requests, tokens and dollars over all of its replicas, and writes what each request used.
+//
+//	callout --config FILE [--grpc-port 9010] [--health-port 9011] [--metrics-port 9012]
+//
+// The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program makes
+// its own at each start. Health is gRPC's health protocol in plain text on a port of its own: not
+// serving until the keys were read once, or ten seconds have passed without.
+//
+// Standard output has a line of JSON for each finished request of a known team; logs go to standard
+// error. Neither ever has a prompt, a body, or a credential.
+//
+// What stays as it is, and what does not:
+//
+//   - a request's body passes unchanged, or not at all;
+//   - headers that pickers and engines trust are removed, and set from the verified identity;
+//   - the credential and `accept-encoding` are removed;
+//   - an answer passes unchanged, but for the event of a stream that carries nothing but usage, where
+//     the client did not ask for it. Engines report it always (vLLM: --enable-force-include-usage),
+//     so that usage is exact; without it, events are counted and the record says `estimated`;
+//   - the list of models has the team's own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"gke-inference/callout/internal/config"
+	"gke-inference/callout/internal/extproc"
+	"gke-inference/callout/internal/identity"
+	"gke-inference/callout/internal/limits"
+	"gke-inference/callout/internal/usage"
+)
+
+const (
+	usageError = 2
+	keysWait   = 10 * time.Second
+	readTime   = 10 * time.Second
+	windowSize = 1 << 20
+)
+
+type options struct {
+	config           string
+	address          string
+	grpcPort         int
+	healthPort       int
+	metricsPort      int
+	maxBodyBytes     int
+	defaultMaxTokens int64
+	forwardedHops    int
+	drain            time.Duration
+}
+
+func main() {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	wanted, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(wanted)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(usageError)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("callout", flag.ContinueOnError)
+	flags.StringVar(&o.config, "config", "", "file of teams, limits and prices (required)")
+	flags.StringVar(&o.address, "address", "", "address to listen on; empty: all")
+	flags.IntVar(&o.grpcPort, "grpc-port", 9010, "port of the external processor (HTTP/2 over TLS)")
+	flags.IntVar(&o.healthPort, "health-port", 9011, "port of gRPC's health protocol (plain text)")
+	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
+	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "largest body of a request")
+	flags.Int64Var(&o.defaultMaxTokens, "default-max-tokens", 512, "estimate of an answer the client does not bound")
+	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "the client's place in X-Forwarded-For, from its end")
+	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between not serving and refusing new calls")
+	help := flags.Usage
+	flags.Usage = func() {}
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(os.Stdout)
+		flags.Usage = help
+		flags.PrintDefaults()
+	}
+	if err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("arguments: must be flags only, got %q", flags.Arg(0))
+	case o.config == "":
+		return o, errors.New("--config: is required")
+	case o.maxBodyBytes < 1:
+		return o, fmt.Errorf("--max-body-bytes: must be at least 1, got %d", o.maxBodyBytes)
+	case o.defaultMaxTokens < 0:
+		return o, fmt.Errorf("--default-max-tokens: must not be negative, got %d", o.defaultMaxTokens)
+	case o.forwardedHops < 1:
+		return o, fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
+	case o.drain < 0:
+		return o, fmt.Errorf("--drain: must not be negative, got %s", o.drain)
+	}
+	return o, nil
+}
+
+func run(o options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	file, err := config.Open(o.config)
+	if err != nil {
+		return err
+	}
+	secret := identity.NewSecret(file.Current().Keys.Secret)
+	metrics := usage.NewMetrics(func() (time.Duration, bool) { return secret.Age(time.Now()) })
+	limiter := limits.New(metrics.StoreErrors.Inc)
+	if err := limiter.Use(file.Current()); err != nil {
+		return err
+	}
+	ports, err := listen(o)
+	if err != nil {
+		return err
+	}
+	// streams in flight need keys and issuers until they end, so these outlive the signal
+	working, done := context.WithCancel(context.Background())
+	defer done()
+	verifier := identity.NewVerifier(secret)
+	go secret.Follow(working)
+	verifier.Use(working, file.Current())
+	go file.Follow(working, func(c *config.Config) {
+		verifier.Use(working, c)
+		if err := limiter.Use(c); err != nil {
+			slog.Error("store not changed", "error", err.Error())
+		}
+	})
+	processor := &extproc.Server{
+		Config: file.Current, Verifier: verifier, Limiter: limiter, Metrics: metrics,
+		Records:      usage.NewWriter(os.Stdout),
+		MaxBodyBytes: o.maxBodyBytes, DefaultMaxTokens: o.defaultMaxTokens, ForwardedHops: o.forwardedHops,
+	}
+	return serve(ctx, o, ports, processor, func() bool {
+		return file.Current().Keys.Secret == "" || secret.Keys() != nil
+	})
+}
+
+type listeners struct{ grpc, health, metrics net.Listener }
+
+func listen(o options) (l listeners, err error) {
+	for _, one := range []struct {
+		port int
+		into *net.Listener
+	}{{o.grpcPort, &l.grpc}, {o.healthPort, &l.health}, {o.metricsPort, &l.metrics}} {
+		if *one.into, err = net.Listen("tcp", net.JoinHostPort(o.address, fmt.Sprint(one.port))); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+func serve(ctx context.Context, o options, l listeners, processor *extproc.Server, isReady func() bool) error {
+	certificate, err := selfSigned()
+	if err != nil {
+		return err
+	}
+	main := grpc.NewServer(
+		grpc.Creds(credentials.NewServerTLSFromCert(certificate)),
+		grpc.InitialWindowSize(windowSize),
+		grpc.InitialConnWindowSize(windowSize),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+	)
+	service.RegisterExternalProcessorServer(main, processor)
+	state := health.NewServer()
+	state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	checks := grpc.NewServer()
+	healthpb.RegisterHealthServer(main, state)
+	healthpb.RegisterHealthServer(checks, state)
+	pages := http.NewServeMux()
+	pages.Handle("/metrics", promhttp.HandlerFor(processor.Metrics.Registry, promhttp.HandlerOpts{}))
+	web := &http.Server{Handler: pages, ReadHeaderTimeout: readTime}
+
+	failed := make(chan error, 3)
+	go func() { failed <- main.Serve(l.grpc) }()
+	go func() { failed <- checks.Serve(l.health) }()
+	go func() { failed <- web.Serve(l.metrics) }()
+	go announce(ctx, state, isReady)
+	slog.Info("serving", "grpc", l.grpc.Addr().String(), "health", l.health.Addr().String(),
+		"metrics", l.metrics.Addr().String())
+
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	state.Shutdown()
+	slog.Info("draining", "seconds", o.drain.Seconds())
+	time.Sleep(o.drain)
+	main.GracefulStop()
+	checks.Stop()
+	return web.Close()
+}
+
+// announce reports serving once the keys were read, or after a while without: then requests that need
+// none are answered, and the others refused.
+func announce(ctx context.Context, state *health.Server, isReady func() bool) {
+	limit := time.Now().Add(keysWait)
+	for !isReady() && time.Now().Before(limit) && ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if ctx.Err() == nil {
+		state.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+	}
+}
