@@ -11,8 +11,9 @@ from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
 from infra.plan import Plan, ServedModel
+from infra.plan.clients import gated
 from infra.plan.names import Names
-from infra.stack import Covers, Platform, Receiver, Task
+from infra.stack import Covers, Layer, Platform, Receiver, Task
 
 
 def observed_models(plan: Plan) -> list[ObservedModelArgs]:
@@ -88,6 +89,8 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         ],
         title=Names(platform).title(),
     )
+    if gated(platform) is not None and platform.layer is Layer.ALL:
+        args["clients"] = True
     if settings.cost_limit_usd_per_hour is not None:
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
     if platform.gateway.hostname is not None:

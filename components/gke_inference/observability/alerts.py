@@ -55,6 +55,8 @@ class AlertsArgs(TypedDict):
     """Project that keeps the metrics."""
     title: str
     """First part of each policy's name, such as the environment's."""
+    clients: NotRequired[bool]
+    """Whether a `ClientGate` called `client-gate` is in the namespace. Default no."""
     cost_limit_usd_per_hour: NotRequired[float]
     """List price of all replicas together that raises an alert. Default: no such alert."""
     hostname: NotRequired[str]

@@ -106,6 +106,7 @@ def scope_of(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
         exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
         models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
+        has_clients=bool(given.get("clients", False)),
         hostname=given.get("hostname"),
         namespace=namespace,
         queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),

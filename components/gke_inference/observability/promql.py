@@ -17,6 +17,9 @@ from gke_inference.catalogue.engines import engine, series
 KV_CACHE_FULL = 0.95
 """Share of the KV cache in use from which on requests wait or are preempted."""
 
+GATE = "client-gate"
+"""Name of the PodMonitoring of a gate that is watched: the label `job` of its series."""
+
 ROLE = "role"
 """Label of series that tells prefill from decode replicas, where a model has both."""
 
@@ -78,6 +81,8 @@ class Scope:
     """What all replicas together may cost; None where nobody set a limit."""
     exposure: str = "external"
     """`external` or `internal`: which kind of load balancer stands in front."""
+    has_clients: bool = False
+    """Whether a gate tells clients apart."""
     hostname: str | None = None
     """Name of the endpoint on the internet; None where there is none."""
     queue_limit: int = 20
@@ -92,6 +97,7 @@ class Scope:
     def says(self) -> frozenset[str]:
         """What the stack says that an alert or a page may need."""
         said = {
+            "clients": self.has_clients,
             "diffusion": "diffusion" in self.engines,
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
@@ -159,6 +165,14 @@ def _of_all(scope: Scope, field_name: str) -> str:
     return made[0] if len(made) == 1 else f"({' or '.join(made) or _NOTHING})"
 
 
+def _absent_gates(scope: Scope) -> str:
+    """Returns an expression that is there for each cluster whose gate is not scraped."""
+    series_of = f'callout_key_document_age_seconds{{namespace="{scope.namespace}",job="{GATE}"'
+    clusters = sorted({name for model in scope.models for name in model.clusters})
+    each = [f'absent({series_of},cluster="{name}"}})' for name in clusters]
+    return " or ".join(each) or f"absent({series_of}}})"
+
+
 def _words(scope: Scope, window: str) -> dict[str, str]:
     jobs = _any(model.job for model in scope.models)
     deployments = [name for model in scope.models for name in model.deployments]
@@ -180,6 +194,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
     return {
         **rates,
         **of_all,
+        "absent_gates": _absent_gates(scope),
         "absent_models": _absent(scope, None, ""),
         "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
         "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
@@ -187,6 +202,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",
         "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
         f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
+        "gate": f'{inside},job="{GATE}"',
         "hostname": scope.hostname or "",
         "kv_limit": str(KV_CACHE_FULL),
         "lb_latencies": f"{balancer}_total_latencies_bucket",

@@ -25,6 +25,7 @@ SCOPE = Scope(
     ),
     namespace="models",
     cost_limit_usd_per_hour=50,
+    has_clients=True,
     hostname="models.example.com",
 )
 

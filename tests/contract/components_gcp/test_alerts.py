@@ -1,3 +1,5 @@
+import re
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -10,7 +12,12 @@ from gke_inference.observability.promql import Dialect, ModelFacts, Scope
 from tests.contract.components_gcp.observed import SCOPE, args
 from tests.contract.components_gcp.test_dashboards import GKE_METRICS, PICKER_METRICS, metrics_of
 
+CALLOUT = Path(__file__).parents[3] / "workloads" / "callout"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
+CALLOUT_METRICS = set(
+    re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
+)
+"""What the gate of clients exports: its own source says it."""
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 UPTIME = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
 
@@ -40,7 +47,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
-    known = scraped | PICKER_METRICS | GKE_METRICS
+    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -81,10 +88,14 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
     }
     assert missing == {
         "CertificateExpires",
+        "ClientGateAway",
+        "ClientKeysNotRead",
         "CostTooHigh",
         "FirstTokenSlow",
         "FirstTokenTooSlow",
         "GatewayUnreachable",
+        "TeamBudgetNearlySpent",
+        "TeamBudgetSpent",
         "TokensSlow",
         "TokensTooSlow",
     }

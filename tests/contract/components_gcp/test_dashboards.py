@@ -38,7 +38,7 @@ GKE_METRICS = {
 }
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
-    r"|monitoring_googleapis_com):\w+|\b(?:kube|inference)_\w+"
+    r"|monitoring_googleapis_com):\w+|\b(?:kube|inference|callout)_\w+"
 )
 
 
