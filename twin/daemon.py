@@ -21,7 +21,7 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
-from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.effects import gcs, secret_manager
 from twin.pulumi.environment import process_environment
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
@@ -107,7 +107,8 @@ def repair(paths: TwinPaths) -> list[str]:
     Raises:
         processes.ProcessError: a process did not come up.
     """
-    gcs.repair(paths)  # before the pods that read from it
+    gcs.repair(paths)  # before the pods that read from them
+    secret_manager.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
         clusters.ensure_running(folder, paths)

@@ -32,6 +32,7 @@ class CloudError(Exception):
     def __init__(self, status: int, message: str, reason: str) -> None:
         super().__init__(f"googleapi: Error {status}: {message}, {reason}")
         self.status = status
+        self.message = message
         self.reason = reason
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from twin.providers.gcp.effects import World, effect_of
+from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals
 from twin.providers.gcp.resources.identity import resource_id
@@ -81,6 +82,8 @@ class Lifecycle:
         placed = self.place(known, inputs, configured)
         project = str(placed.get("project") or configured.get("project") or "")
         identifier = resource_id(known, placed, project, urn)
+        if known.kind == "secretmanager/secretVersion":
+            identifier = next_version(self.world.store, identifier.rpartition("/versions/")[0], urn)
         existing = self._settled(self.world.store.get(known.token, identifier))
         if existing is not None:
             return self._existing(known, existing, urn, inputs, configured)

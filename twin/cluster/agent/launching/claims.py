@@ -11,7 +11,7 @@ from twin.wire.kube import JsonObject
 
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
 _IMAGES = r"(^|/)diffusion[^/]*$"
-_UPSTREAM = r"(^|/)(epp|bbr|lws)([:@][^/]*)?$"
+_UPSTREAM = r"(^|/)(epp|bbr|lws|callout)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 JQ = (
@@ -38,6 +38,8 @@ class Kind(enum.StrEnum):
     """A small program that keeps the protocol of llm-d's routing side-car."""
     ROUTER = "bbr"
     """The real body-based router."""
+    CALLOUT = "callout"
+    """The platform's own program that the gateway's traffic extension calls."""
     OPERATOR = "lws"
     """The real LeaderWorkerSet operator."""
     LOADER = "adapter-loader"

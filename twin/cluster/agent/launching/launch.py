@@ -20,18 +20,21 @@ from twin.cluster.agent.launching import (
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
 from twin.cluster.agent.launching.volumes import Mount, rewrite
-from twin.host.paths import REPOSITORY
+from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
+from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
 _ENGINE_PROGRAM = re.compile(r"vllm\.entrypoints\.openai\.api_server|vllm\s+serve")
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
+_SECRETS = "SECRET_MANAGER_ENDPOINT"
 # flag that moves each port, with the port it has by default
 _PORT_FLAGS = {
     Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
     Kind.PD_PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
     Kind.ROUTER: {"grpc-port": 9004, "grpc-health-port": 9005, "metrics-port": 9090},
+    Kind.CALLOUT: {"grpc-port": 9010, "health-port": 9011, "metrics-port": 9012},
 }
 
 
@@ -237,7 +240,7 @@ def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
 
 
 def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
-    """The real picker or router: its own arguments, its ports moved, as it binds every address."""
+    """The real picker, router or callout: its own arguments, its ports moved, as it binds them all."""
     given = [
         rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
     ]
@@ -248,6 +251,8 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         moved = free_port()
         ports[int(found.get(flag, default))] = ("127.0.0.1", moved)
         arguments.append(f"--{flag}={moved}")
+    if kind is Kind.CALLOUT:
+        return _callout([str(place.tool(kind.value)), *arguments], place, ports)
     return Launch(
         kind,
         [str(place.tool(kind.value)), *arguments],
@@ -255,6 +260,12 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         ports,
         needs_kubeconfig=True,
     )
+
+
+def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -> Launch:
+    """The platform's callout; its Secret Manager is the twin's, and it needs no API server."""
+    found = {} if place.root is None else {_SECRETS: secret_manager.url(TwinPaths(place.root))}
+    return Launch(Kind.CALLOUT, argv, {**found, **_base(place)}, ports)
 
 
 def _sidecar(container: JsonObject, place: Place) -> Launch:

@@ -44,7 +44,8 @@ def endpoints_of(model: GatewayModel) -> dict[str, EnvoyJson]:
 
 def _processors(model: GatewayModel) -> list[Processor]:
     pickers = [backend.picker for backend in model.backends if backend.picker]
-    return [*model.routing_processors, *pickers]
+    chains = (*model.routing_chains, *model.traffic_chains)
+    return [*(each for chain in chains for each in chain.processors), *pickers]
 
 
 def _endpoints(name: str, endpoints: tuple[Endpoint, ...], health: HealthCheck | None) -> EnvoyJson:

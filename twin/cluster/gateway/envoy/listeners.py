@@ -2,24 +2,21 @@
 
 from pathlib import Path
 
+from twin.cluster.gateway.envoy.extensions import filters_of
 from twin.cluster.gateway.envoy.messages import (
     ENDPOINT_HEADER,
     MODEL_HEADER,
-    PICKER_FILTER,
     EnvoyJson,
     extension,
     file_name,
-    grpc_service,
-    processing_mode,
     typed,
 )
 from twin.cluster.gateway.envoy.routes import listener_groups, table_name
-from twin.cluster.gateway.translation.model import GatewayModel, Listener, Processor
+from twin.cluster.gateway.translation.model import GatewayModel, Listener
 from twin.world.rules import all_rules
 
 _MODEL = f"%REQ({MODEL_HEADER})%"
 _RETRY_AFTER_SECONDS = "1"
-_MESSAGE_TIMEOUT = "3600s"  # a queue in the picker (flow control) may hold a request for long
 
 ACCESS_LOG = {
     "time": "%START_TIME%",
@@ -125,8 +122,7 @@ def _connection_manager(
             "config_source": {"resource_api_version": "V3", "path_config_source": {"path": path}},
         },
         http_filters=[
-            *(_routing_filter(p, n) for n, p in enumerate(model.routing_processors)),
-            _picker_filter(),
+            *filters_of(model),
             extension("envoy.filters.http.router", "router"),
         ],
         # nobody but the picker names an endpoint
@@ -155,38 +151,14 @@ def _connection_manager(
     )
 
 
-def _routing_filter(processor: Processor, number: int) -> EnvoyJson:
-    """Return the filter of a routing extension; the route is chosen again after it."""
-    return extension(
-        f"gke.routing_extension.{number}",
-        "ext_proc",
-        grpc_service=grpc_service(processor),
-        processing_mode=processing_mode(processor),
-        failure_mode_allow=processor.fail_open,
-        message_timeout=_MESSAGE_TIMEOUT,
-    )
-
-
-def _picker_filter() -> EnvoyJson:
-    """Return the filter of the endpoint pickers: each route says which picker it asks.
-
-    It is in the chain of every request, as routes may change in front of it; a route without a
-    picker switches it off. The route stays as it is when the picker has answered.
-    """
-    nobody = Processor("none", (), events=("Nothing",))
-    return extension(
-        PICKER_FILTER,
-        "ext_proc",
-        grpc_service=grpc_service(nobody),
-        processing_mode=processing_mode(nobody),
-        message_timeout=_MESSAGE_TIMEOUT,
-        route_cache_action="RETAIN",
-    )
-
-
 def _status(operator: str, value: int, key: str) -> EnvoyJson:
     comparison = {"op": operator, "value": {"default_value": value, "runtime_key": f"reply.{key}"}}
     return {"status_code_filter": {"comparison": comparison}}
+
+
+def _expression(text: str) -> EnvoyJson:
+    name = "envoy.access_loggers.extension_filters.cel"
+    return {"extension_filter": extension(name, "cel_filter", expression=text)}
 
 
 def _flags(*flags: str) -> EnvoyJson:
@@ -210,13 +182,18 @@ def _reply(
 def local_replies() -> EnvoyJson:
     """Return how the gateway's own answers look: OpenAI's error shape.
 
-    Answers of engines pass as they are.
+    Answers of engines pass as they are, and those of an extension that name their content type.
     """
     with_model = {"header_filter": {"header": {"name": MODEL_HEADER, "present_match": True}}}
     overload = _reply(_status("EQ", 429, "429"), "RateLimitError", "%LOCAL_REPLY_BODY%", 429)
     overload["headers_to_add"] = [{"header": {"key": "retry-after", "value": _RETRY_AFTER_SECONDS}}]
+    late_extension = _reply(
+        _status("EQ", 504, "504.extension"), "InternalServerError", "%LOCAL_REPLY_BODY%", 500
+    )
+    late_extension["status_code"] = 500  # rule gateway.extension.failure
     return {
         "mappers": [
+            {"filter": _expression("'content-type' in response.headers")},
             _reply(
                 _all(_flags("NR"), with_model),
                 "NotFoundError",
@@ -227,11 +204,12 @@ def local_replies() -> EnvoyJson:
             _reply(_flags("NR"), "NotFoundError", "No route for %REQ(:METHOD)% %REQ(:PATH)%.", 404),
             overload,
             _reply(
-                _status("EQ", 504, "504"),
+                _all(_status("EQ", 504, "504"), _flags("UT", "SI", "DT")),
                 "TimeoutError",
                 "The model did not answer in time.",
                 504,
             ),
+            late_extension,
             _reply(
                 _status("EQ", 503, "503"),
                 "ServiceUnavailableError",

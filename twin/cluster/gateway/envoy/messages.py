@@ -22,8 +22,15 @@ TYPES = {
     "hcm": "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
     "ext_proc": f"{_HTTP}.ext_proc.v3.ExternalProcessor",
     "ext_proc_route": f"{_HTTP}.ext_proc.v3.ExtProcPerRoute",
+    "rbac": f"{_HTTP}.rbac.v3.RBAC",
+    "set_metadata": f"{_HTTP}.set_metadata.v3.Config",
+    "with_matcher": "envoy.extensions.common.matching.v3.ExtensionWithMatcher",
+    "skip_filter": "envoy.extensions.filters.common.matcher.action.v3.SkipFilter",
+    "metadata_input": "envoy.extensions.matching.common_inputs.network.v3.DynamicMetadataInput",
+    "metadata_match": "envoy.extensions.matching.input_matchers.metadata.v3.Metadata",
     "router": f"{_HTTP}.router.v3.Router",
     "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
+    "cel_filter": "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
     "upstream_tls": "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
     "downstream_tls": "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
@@ -58,17 +65,23 @@ def file_name(cluster: str) -> str:
     return cluster.replace("/", "--") + ".json"
 
 
-def grpc_service(processor: Processor) -> EnvoyJson:
-    """Return how Envoy calls a processor; the stream lives as long as the request."""
+def grpc_service(processor: Processor, message_bytes: int | None = None) -> EnvoyJson:
+    """Return how Envoy calls a processor; the stream lives as long as the request.
+
+    Args:
+        processor: the program.
+        message_bytes: size of the largest message that it may send; None: no limit.
+    """
     service: EnvoyJson = {"cluster_name": processor.name}
     if processor.authority:
         service["authority"] = processor.authority
+    if message_bytes is not None:
+        service["max_receive_message_length"] = message_bytes
     return {"envoy_grpc": service}
 
 
 def processing_mode(processor: Processor) -> EnvoyJson:
     """Return which parts of request and response a processor sees."""
-    body = "FULL_DUPLEX_STREAMED" if processor.full_duplex else "STREAMED"
     seen = set(processor.events) or {
         "RequestHeaders",
         "RequestBody",
@@ -81,11 +94,16 @@ def processing_mode(processor: Processor) -> EnvoyJson:
     def headers(event: str) -> str:
         return "SEND" if event in seen else "SKIP"
 
+    def body(event: str, *, full_duplex: bool) -> str:
+        if event not in seen:
+            return "NONE"
+        return "FULL_DUPLEX_STREAMED" if full_duplex else "STREAMED"
+
     return {
         "request_header_mode": headers("RequestHeaders"),
-        "request_body_mode": body if "RequestBody" in seen else "NONE",
+        "request_body_mode": body("RequestBody", full_duplex=processor.full_duplex),
         "request_trailer_mode": headers("RequestTrailers"),
         "response_header_mode": headers("ResponseHeaders"),
-        "response_body_mode": body if "ResponseBody" in seen else "NONE",
+        "response_body_mode": body("ResponseBody", full_duplex=processor.full_duplex_response),
         "response_trailer_mode": headers("ResponseTrailers"),
     }

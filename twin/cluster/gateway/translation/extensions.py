@@ -1,15 +1,19 @@
 """GCPRoutingExtension and GCPTrafficExtension: programs that the load balancer calls out to."""
 
-from dataclasses import replace
-
-from twin.cluster.gateway.translation.backends import processor_of
+from twin.cluster.gateway.translation.chains import (
+    KINDS,
+    ROUTING,
+    Kind,
+    chains_of,
+    check_class,
+)
 from twin.cluster.gateway.translation.conditions import (
     Condition,
     Problem,
     StatusUpdate,
     ancestor_status,
 )
-from twin.cluster.gateway.translation.model import Processor
+from twin.cluster.gateway.translation.gateways import GatewayParts
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
     JsonObject,
@@ -17,10 +21,10 @@ from twin.cluster.gateway.translation.objects import (
     Snapshot,
     items,
     key_of,
-    mapping,
 )
 
-_ROUTING_EVENTS = frozenset({"RequestHeaders", "RequestBody", "RequestTrailers"})
+Problems = dict[tuple[str, Key, Key], Problem]
+"""Why an extension, by kind and key, is not called as it asks by a Gateway, by key."""
 _TARGET_GROUPS = {GATEWAY_GROUP, "net.gke.io"}
 
 
@@ -44,56 +48,41 @@ def extensions_of(snapshot: Snapshot, kind: str, gateway: Key) -> list[JsonObjec
     return sorted(found, key=lambda e: (e["metadata"].get("creationTimestamp", ""), key_of(e)))
 
 
-def processors_of(snapshot: Snapshot, extension: JsonObject) -> list[Processor]:
-    """Return the programs of a GCPRoutingExtension, in the order they see a request.
+def program_extensions(
+    snapshot: Snapshot, key: Key, gateway: GatewayParts, problems: Problems
+) -> set[tuple[str, str, str, str]]:
+    """Give a Gateway the chains of its extensions; of each kind the oldest one counts.
 
-    Raises:
-        Problem: a Service is missing, or a combination is one that Google's load balancer refuses.
+    Returns:
+        (group, kind, namespace, name) of the Services that its extensions call.
     """
-    namespace, name = key_of(extension)
-    found: list[Processor] = []
-    for chain in extension["spec"]["extensionChains"]:
-        _check_condition(chain)
-        owner = f"{name}/{chain['name']}"
-        found += [_processor(snapshot, namespace, owner, item) for item in chain["extensions"]]
-    return found
+    services: set[tuple[str, str, str, str]] = set()
+    for kind in KINDS:
+        found = extensions_of(snapshot, kind.name, key)
+        for extension in found:
+            services |= extension_services(extension)
+            slot = kind.name, key_of(extension), key
+            try:
+                check_class(kind, gateway.obj["spec"]["gatewayClassName"])
+                _check_oldest(kind, found[0], extension)
+                chains, missing = chains_of(snapshot, kind, extension)
+            except Problem as problem:
+                problems[slot] = problem
+                continue
+            if missing is not None:
+                problems[slot] = missing
+            if kind is ROUTING:
+                gateway.routing_chains = chains
+            else:
+                gateway.traffic_chains = chains
+    return services
 
 
-def _check_condition(chain: JsonObject) -> None:
-    matchers: list[JsonObject] = mapping(chain, "matchCondition").get("celExpressions") or []
-    for matcher in matchers:
-        if str(matcher.get("celMatcher", "true")).strip() != "true" or matcher.get("backendRefs"):
-            text = f"chain {chain['name']}: the twin evaluates no matchCondition but `true`"
-            raise Problem("UnsupportedValue", text)
-
-
-def _processor(snapshot: Snapshot, namespace: str, owner: str, item: JsonObject) -> Processor:
-    events = tuple(item.get("supportedEvents") or ("RequestHeaders",))
-    where = f"extension {item['name']}"
-    if not set(events) <= _ROUTING_EVENTS:
-        extra = ", ".join(sorted(set(events) - _ROUTING_EVENTS))
-        text = f"{where}.supportedEvents: a routing extension sees requests only, got {extra}"
-        raise Problem("UnsupportedValue", text)
-    full_duplex = item.get("requestBodySendMode") == "FullDuplexStreamed"
-    if full_duplex and not {"RequestBody", "RequestTrailers"} <= set(events):
-        text = (
-            f"{where}.supportedEvents: must have RequestBody and RequestTrailers with "
-            f"requestBodySendMode FullDuplexStreamed, got {', '.join(events)}"
-        )
-        raise Problem("UnsupportedValue", text)
-    ref: JsonObject | None = item.get("backendRef")
-    if ref is None:
-        text = f"{where}: the twin calls Services only, got {item.get('googleAPIServiceName')}"
-        raise Problem("UnsupportedValue", text)
-    cluster = f"extension/{namespace}/{owner}/{item['name']}"
-    found = processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster)
-    return replace(
-        found,
-        fail_open=bool(item.get("failOpen", False)),
-        authority=item.get("authority", found.authority),
-        events=events,
-        full_duplex=full_duplex,
-    )
+def _check_oldest(kind: Kind, oldest: JsonObject, extension: JsonObject) -> None:
+    if extension is not oldest:
+        name = oldest["metadata"]["name"]
+        text = f"the Gateway has the older {kind.name} {name} already"
+        raise Problem("Conflicted", text)
 
 
 def extension_services(extension: JsonObject) -> set[tuple[str, str, str, str]]:
@@ -107,22 +96,22 @@ def extension_services(extension: JsonObject) -> set[tuple[str, str, str, str]]:
 
 
 def extension_statuses(
-    snapshot: Snapshot, gateways: set[Key], problems: dict[tuple[str, Key], Problem]
+    snapshot: Snapshot, gateways: set[Key], problems: Problems
 ) -> list[StatusUpdate]:
     """Return the status of every extension.
 
     Args:
         snapshot: the cluster's objects.
         gateways: keys of the Gateways that this controller serves.
-        problems: why an extension, by kind and key, is not programmed.
+        problems: what is wrong with an extension at a Gateway.
     """
     updates: list[StatusUpdate] = []
-    for kind in ("GCPRoutingExtension", "GCPTrafficExtension"):
+    for kind in (each.name for each in KINDS):
         for extension in snapshot.all(kind):
             namespace, _ = key = key_of(extension)
             ancestors: list[JsonObject] = []
             for ref in items(extension["spec"], "targetRefs"):
-                problem = problems.get((kind, key))
+                problem = problems.get((kind, key, (namespace, ref["name"])))
                 if ref not in _targets(extension) or (namespace, ref["name"]) not in gateways:
                     text = (
                         f"targetRef {ref['name']}: must be a Gateway of namespace {namespace} "

@@ -10,9 +10,9 @@ from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.conditions import Condition, Problem, StatusUpdate
 from twin.cluster.gateway.translation.model import (
     Certificate,
+    Chain,
     GatewayModel,
     Listener,
-    Processor,
     Route,
 )
 from twin.cluster.gateway.translation.objects import (
@@ -54,7 +54,8 @@ class GatewayParts:
     """HTTPRoutes by listener."""
     routes: dict[str, HostRoutes] = field(default_factory=dict[str, HostRoutes])
     """By listener."""
-    processors: list[Processor] = field(default_factory=list[Processor])
+    routing_chains: tuple[Chain, ...] = ()
+    traffic_chains: tuple[Chain, ...] = ()
 
 
 def read_gateway(snapshot: Snapshot, obj: JsonObject) -> GatewayParts:
@@ -191,7 +192,8 @@ def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
         address=gateway.address,
         listeners=tuple(listeners),
         backends=tuple(found[name] for name in sorted(found) if name in used),
-        routing_processors=tuple(gateway.processors),
+        routing_chains=gateway.routing_chains,
+        traffic_chains=gateway.traffic_chains,
     )
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from twin.cluster.gateway.translation.cel import Expression
+
 
 @dataclass(frozen=True, order=True)
 class Endpoint:
@@ -41,7 +43,29 @@ class Processor:
     events: tuple[str, ...] = ()
     """What it sees, in the words of GKE's extensions; empty: everything."""
     full_duplex: bool = True
-    """It sees bodies as they come and decides itself when to send them on."""
+    """It sees bodies of requests as they come and decides itself when to send them on."""
+    full_duplex_response: bool = True
+    """The same of bodies of responses."""
+    timeout_seconds: float | None = None
+    """Time to answer one message; None: as long as the request lives."""
+    forward_headers: tuple[str, ...] = ()
+    """Headers it sees; empty: all of them."""
+    namespace: str = ""
+    """Where its metadata is in what it is sent."""
+    metadata: tuple[tuple[str, str], ...] = ()
+    observes: bool = False
+    """It is not waited for, and cannot change anything."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Processors that see a request one after the other where its condition holds."""
+
+    name: str
+    """`NAMESPACE/EXTENSION/CHAIN`."""
+    processors: tuple[Processor, ...]
+    conditions: tuple[Expression, ...] = ()
+    """One of them must hold; none: the chain is for every request."""
 
 
 @dataclass(frozen=True)
@@ -176,5 +200,7 @@ class GatewayModel:
     address: str
     listeners: tuple[Listener, ...] = ()
     backends: tuple[Backend, ...] = ()
-    routing_processors: tuple[Processor, ...] = ()
-    """Programs that see requests before a route is chosen, in order."""
+    routing_chains: tuple[Chain, ...] = ()
+    """Programs that see requests before a route is chosen; the first chain that matches runs."""
+    traffic_chains: tuple[Chain, ...] = ()
+    """Programs that see requests once their route is chosen, and responses; again the first."""

@@ -12,10 +12,9 @@ from twin.cluster.gateway.translation.conditions import (
     parent_status,
 )
 from twin.cluster.gateway.translation.extensions import (
-    extension_services,
+    Problems,
     extension_statuses,
-    extensions_of,
-    processors_of,
+    program_extensions,
 )
 from twin.cluster.gateway.translation.gateways import (
     GatewayParts,
@@ -62,10 +61,11 @@ def translate(snapshot: Snapshot) -> Translation:
     pool_parents: dict[Key, set[Key]] = {}
     for route in snapshot.all("HTTPRoute"):
         statuses += _route(snapshot, gateways, route)
-    problems: dict[tuple[str, Key], Problem] = {}
+    problems: Problems = {}
     targets: set[TargetKey] = set()
     for key, gateway in gateways.items():
-        targets |= gateway.backends.targets | _extensions(snapshot, key, gateway, problems)
+        targets |= gateway.backends.targets
+        targets |= program_extensions(snapshot, key, gateway, problems)
         for _, kind, namespace, name in gateway.backends.targets:
             if kind == "InferencePool":
                 pool_parents.setdefault((namespace, name), set()).add(key)
@@ -154,25 +154,6 @@ def _attach(
     created = str(route["metadata"].get("creationTimestamp", ""))
     for host in attachment.hosts:
         hosts.setdefault(host, {}).update({item.name: (created, item) for item in routes})
-
-
-def _extensions(
-    snapshot: Snapshot,
-    key: Key,
-    gateway: GatewayParts,
-    problems: dict[tuple[str, Key], Problem],
-) -> set[TargetKey]:
-    services: set[TargetKey] = set()
-    for extension in extensions_of(snapshot, "GCPRoutingExtension", key):
-        services |= extension_services(extension)
-        try:
-            gateway.processors += processors_of(snapshot, extension)
-        except Problem as problem:
-            problems["GCPRoutingExtension", key_of(extension)] = problem
-    for extension in extensions_of(snapshot, "GCPTrafficExtension", key):
-        text = "the twin runs no traffic extensions: requests pass without this one"
-        problems["GCPTrafficExtension", key_of(extension)] = Problem("UnsupportedValue", text)
-    return services
 
 
 def _pool_statuses(snapshot: Snapshot, parents: Mapping[Key, set[Key]]) -> list[StatusUpdate]:

@@ -5,7 +5,7 @@ from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
-from twin.providers.gcp.effects.secret_version import SecretVersionEffect
+from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
 
 __all__ = ["Effect", "World", "effect_of"]
 
@@ -15,6 +15,7 @@ _EFFECTS: dict[str, Effect] = {
     "compute/globalAddress": AddressEffect(),
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
+    "secretmanager/secret": SecretEffect(),
     "secretmanager/secretVersion": SecretVersionEffect(),
     "storage/bucket": BucketEffect(),
     "storage/bucketObject": BucketObjectEffect(),

@@ -18,6 +18,8 @@ from twin.cluster.base.stages import STAGES, kwok_args
         ("us-docker.pkg.dev/p/engines/vllm-tpu:1", Kind.ENGINE),
         ("registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0", Kind.PICKER),
         ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
+        ("us-docker.pkg.dev/p/platform/callout@sha256:abc", Kind.CALLOUT),
+        ("example/callouts:1", Kind.IDLE),
         ("registry.k8s.io/lws/lws:v0.9.0", Kind.OPERATOR),
         ("registry.k8s.io/lws/tools:v0.9.0", Kind.IDLE),
         ("registry.k8s.io/pause:3.10", Kind.IDLE),

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from twin.cluster.agent.launching.environment import ConfigError, expand, field
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
 from twin.cluster.agent.launching.launch import Place, engine_arguments, plan, split_flags
 from twin.cluster.agent.launching.volumes import Mount, rewrite
+from twin.providers.gcp.effects import secret_manager
 from twin.world.rules import Rules
 
 POD = {
@@ -106,6 +108,24 @@ def test_the_pickers_ports_are_moved_and_its_paths_rewritten(tmp_path: Path):
     assert f"--grpc-port={launch.ports[9100][1]}" in launch.argv
     assert launch.environment["KUBECONFIG"] == "/k"
     assert launch.needs_kubeconfig
+
+
+def test_the_callout_finds_its_configuration_and_the_twins_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(secret_manager, "url", lambda paths: f"http://{paths.root.name}")
+    container = {
+        "name": "callout",
+        "image": "x/callout:1",
+        "args": ["--config=/etc/callout/config.yaml", "--grpc-port", "9010"],
+    }
+    where = place(L4, [Mount("/etc/callout", tmp_path, True)])
+    launch = plan(container, replace(where, root=Path("/twin")))
+    assert launch.argv[:2] == ["/bin/callout", f"--config={tmp_path}/config.yaml"]
+    assert set(launch.ports) == {9010, 9011, 9012}
+    assert f"--health-port={launch.ports[9011][1]}" in launch.argv
+    assert launch.environment["SECRET_MANAGER_ENDPOINT"] == "http://twin"
+    assert not launch.needs_kubeconfig
 
 
 def test_flags_are_taken_out_in_both_ways_of_writing():

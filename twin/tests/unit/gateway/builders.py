@@ -102,6 +102,7 @@ def body_router(**extension: Any) -> list[dict[str, Any]]:
     entry = {
         "name": "bbr",
         "authority": "models.example.com",
+        "timeout": "1s",
         "supportedEvents": ["RequestHeaders", "RequestBody", "RequestTrailers"],
         "requestBodySendMode": "FullDuplexStreamed",
         "backendRef": {"group": "", "kind": "Service", "name": "bbr", "port": 9004},
@@ -118,6 +119,28 @@ def body_router(**extension: Any) -> list[dict[str, Any]]:
         ),
         service("bbr", 9004),
         pod("bbr", "127.64.9.9", {"app": "bbr"}),
+    ]
+
+
+def traffic_extension(condition: str | None = None, **extension: Any) -> list[dict[str, Any]]:
+    """A callout: extension, Service and pod."""
+    entry = {
+        "name": "guard",
+        "authority": "guard.example.com",
+        "timeout": "500ms",
+        "supportedEvents": ["RequestHeaders", "ResponseHeaders", "ResponseBody"],
+        "backendRef": {"group": "", "kind": "Service", "name": "guard", "port": 9010},
+        **extension,
+    }
+    chain: dict[str, Any] = {"name": "chain", "extensions": [entry]}
+    if condition is not None:
+        chain["matchCondition"] = {"celExpressions": [{"celMatcher": condition}]}
+    target = {"group": GATEWAY_API, "kind": "Gateway", "name": "gw"}
+    spec = {"targetRefs": [target], "extensionChains": [chain]}
+    return [
+        obj("GCPTrafficExtension", "guard", spec=spec),
+        service("guard", 9010),
+        pod("guard", "127.64.9.10", {"app": "guard"}),
     ]
 
 

@@ -23,6 +23,7 @@ from twin.tests.unit.gateway.builders import (
     snapshot,
     to_pool,
     to_service,
+    traffic_extension,
 )
 from twin.toolchain import ToolError, tool
 
@@ -231,6 +232,65 @@ def test_filters_are_body_router_then_picker_then_router(tmp_path):
     ]
 
 
+def filters_with(*extensions, tmp_path):
+    objects = [gateway(), *body_router(), *extensions]
+    found = listeners_of(model_of(*objects), tmp_path, tmp_path / "log")
+    manager = found["port-8080"]["filter_chains"][0]["filters"][0]["typed_config"]
+    return {f["name"]: f["typed_config"] for f in manager["http_filters"]}
+
+
+def test_traffic_extensions_come_between_the_body_router_and_the_picker(tmp_path):
+    found = filters_with(*traffic_extension(), tmp_path=tmp_path)
+    assert list(found) == [
+        "gke.routing_extension.0",
+        "gke.traffic_extension.0",
+        "gke.endpoint_picker",
+        "envoy.filters.http.router",
+    ]
+    guard = found["gke.traffic_extension.0"]
+    assert guard["route_cache_action"] == "RETAIN"
+    assert guard["message_timeout"] == "0.5s"
+    assert guard["grpc_service"]["envoy_grpc"] == {
+        "cluster_name": "traffic/ns/guard/chain/guard",
+        "authority": "guard.example.com",
+        "max_receive_message_length": 131072,
+    }
+    assert guard["processing_mode"] == {
+        "request_header_mode": "SEND",
+        "request_body_mode": "NONE",
+        "request_trailer_mode": "SKIP",
+        "response_header_mode": "SEND",
+        "response_body_mode": "STREAMED",
+        "response_trailer_mode": "SKIP",
+    }
+
+
+def test_a_condition_is_evaluated_once_in_front_of_its_chains(tmp_path):
+    found = filters_with(
+        *traffic_extension(condition="request.headers['x'] == 'y'", metadata={"a": "b"}),
+        tmp_path=tmp_path,
+    )
+    assert list(found)[1:4] == [
+        "gke.traffic_extension.metadata",
+        "gke.traffic_extension.chain",
+        "gke.traffic_extension.0",
+    ]
+    namespace = "com.google.lb_traffic_extension.guard.chain.guard"
+    assert found["gke.traffic_extension.metadata"]["metadata"] == [
+        {"metadata_namespace": namespace, "value": {"a": "b"}}
+    ]
+    policy = found["gke.traffic_extension.chain"]["shadow_rules"]["policies"]["0"]
+    headers = {"select_expr": {"operand": {"ident_expr": {"name": "request"}}, "field": "headers"}}
+    key = {"const_expr": {"string_value": "x"}}
+    assert policy["condition"]["call_expr"] == {
+        "function": "_==_",
+        "args": [
+            {"call_expr": {"function": "_[_]", "args": [headers, key]}},
+            {"const_expr": {"string_value": "y"}},
+        ],
+    }
+
+
 def test_two_plain_listeners_of_one_port_share_a_route_table():
     listeners = [
         {"name": n, "protocol": "HTTP", "port": 8080, "hostname": f"{n}.example.com"} for n in "ab"
@@ -307,6 +367,11 @@ def everything():
         *model("m"),
         *model("n", failure_mode="FailOpen"),
         *body_router(),
+        *traffic_extension(
+            condition="int(request.headers['x']) > 1 && request.path.matches('^/v1')",
+            metadata={"a": "b"},
+            forwardHeaders=["x"],
+        ),
         policy(
             "HealthCheckPolicy",
             "g",

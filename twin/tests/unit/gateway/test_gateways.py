@@ -6,12 +6,10 @@ import pytest
 
 from twin.cluster.gateway import named_addresses
 from twin.cluster.gateway.translation.gateways import programmed
-from twin.cluster.gateway.translation.model import Endpoint
 from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.tests.unit.gateway.builders import (
-    body_router,
     conditions,
     gateway,
     model,
@@ -84,46 +82,6 @@ def test_two_gateways_cannot_have_one_port_of_one_address():
 def test_a_gateway_that_has_no_address_takes_no_port_from_another():
     lost = gateway("a", addresses=[{"type": "NamedAddress", "value": "gone"}])
     assert set(translate(snapshot(lost, gateway())).gateways) == {GW}
-
-
-def test_the_body_router_sees_requests_before_routes_are_chosen():
-    found = translate(snapshot(gateway(), *body_router()))
-    (processor,) = found.gateways[GW].routing_processors
-    assert processor.name == "extension/ns/bbr/chain/bbr"
-    assert processor.endpoints == (Endpoint("127.64.9.9", 9004),)
-    assert processor.authority == "models.example.com"
-    assert processor.full_duplex is True
-    assert conditions(found, "GCPRoutingExtension", "bbr") == {"Accepted": "Accepted"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"supportedEvents": ["RequestHeaders", "RequestBody"]}, "!UnsupportedValue"),
-        ({"supportedEvents": ["RequestHeaders", "ResponseBody"]}, "!UnsupportedValue"),
-        ({"backendRef": None, "googleAPIServiceName": "x.rep"}, "!UnsupportedValue"),
-        ({"backendRef": {"name": "gone", "port": 1}}, "!BackendNotFound"),
-    ],
-)
-def test_an_extension_that_google_refuses_is_not_called(fields, reason):
-    found = translate(snapshot(gateway(), *body_router(**fields)))
-    assert found.gateways[GW].routing_processors == ()
-    assert conditions(found, "GCPRoutingExtension", "bbr") == {"Accepted": reason}
-
-
-def test_an_extension_must_be_in_the_namespace_of_its_gateway():
-    elsewhere = body_router()
-    elsewhere[0]["metadata"]["namespace"] = "elsewhere"
-    found = translate(snapshot(gateway(), *elsewhere))
-    assert found.gateways[GW].routing_processors == ()
-    reasons = conditions(found, "GCPRoutingExtension", "bbr", "elsewhere")
-    assert reasons == {"Accepted": "!TargetNotFound"}
-
-
-def test_a_traffic_extension_is_said_not_to_run():
-    extension = body_router()[0] | {"kind": "GCPTrafficExtension"}
-    found = translate(snapshot(gateway(), extension))
-    assert conditions(found, "GCPTrafficExtension", "bbr") == {"Accepted": "!UnsupportedValue"}
 
 
 def test_https_listeners_take_their_certificates_from_secrets():

@@ -1,0 +1,218 @@
+"""Chains of an extension: which requests they see, and the programs that are called."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from twin.cluster.gateway.translation.backends import processor_of
+from twin.cluster.gateway.translation.cel import CelError, Expression, parse
+from twin.cluster.gateway.translation.conditions import Problem
+from twin.cluster.gateway.translation.model import Chain, Processor
+from twin.cluster.gateway.translation.objects import (
+    JsonObject,
+    Snapshot,
+    items,
+    key_of,
+    mapping,
+    strings,
+)
+from twin.cluster.gateway.translation.rules_of_routes import duration_seconds
+from twin.world.rules import all_rules
+
+_REQUEST: Final = ("RequestHeaders", "RequestBody", "RequestTrailers")
+_RESPONSE: Final = ("ResponseHeaders", "ResponseBody", "ResponseTrailers")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one kind of extension may do."""
+
+    name: str
+    cluster: str
+    """Prefix of the names of its programs."""
+    stage: str
+    """Word for it in the metadata that a program gets."""
+    events: tuple[str, ...]
+    default_events: tuple[str, ...]
+    rule: str
+    """Rule with the gateway classes that take it."""
+    per_chain: str
+    """Rule with the number of extensions of a chain."""
+
+
+ROUTING: Final = Kind(
+    name="GCPRoutingExtension",
+    cluster="extension",
+    stage="lb_route_extension",
+    events=_REQUEST,
+    default_events=("RequestHeaders",),
+    rule="gateway.extension.classes",
+    per_chain="gateway.extension.chain",
+)
+TRAFFIC: Final = Kind(
+    name="GCPTrafficExtension",
+    cluster="traffic",
+    stage="lb_traffic_extension",
+    events=_REQUEST + _RESPONSE,
+    default_events=(),
+    rule="gateway.traffic-extension.classes",
+    per_chain="gateway.traffic-extension.chain",
+)
+KINDS: Final = (ROUTING, TRAFFIC)
+
+
+def check_class(kind: Kind, gateway_class: str) -> None:
+    """Check that a gateway class takes a kind of extension.
+
+    Raises:
+        Problem: it does not.
+    """
+    classes: list[str] = all_rules()[kind.rule].value
+    if gateway_class not in classes:
+        text = f"{kind.name}: gateway class must be one of {', '.join(classes)}"
+        raise Problem("UnsupportedValue", f"{text}, got {gateway_class}")
+
+
+def chains_of(
+    snapshot: Snapshot, kind: Kind, extension: JsonObject
+) -> tuple[tuple[Chain, ...], Problem | None]:
+    """Return the chains of an extension, in the order in which they are tried.
+
+    Returns:
+        The chains, and which Service is missing. A traffic extension without its Service is
+        called all the same, in vain: what guards requests does not vanish with it.
+
+    Raises:
+        Problem: a combination is one that Google's load balancer refuses or the twin cannot run,
+            or the Service of a routing extension is missing.
+    """
+    missing: list[Problem] = []
+    most = int(all_rules()[kind.per_chain].value)
+    found: list[Chain] = []
+    for chain in extension["spec"]["extensionChains"]:
+        if len(chain["extensions"]) > most:
+            text = f"chain {chain['name']}.extensions: must be at most {most}"
+            raise Problem("UnsupportedValue", f"{text}, got {len(chain['extensions'])}")
+        namespace, name = key_of(extension)
+        conditions = _conditions(chain)
+        processors = tuple(
+            _processor(snapshot, kind, (namespace, name, chain["name"]), item, missing)
+            for item in chain["extensions"]
+        )
+        found.append(Chain(f"{namespace}/{name}/{chain['name']}", processors, conditions))
+        if not conditions:
+            break  # it takes every request that is left
+    return tuple(found), next(iter(missing), None)
+
+
+def _conditions(chain: JsonObject) -> tuple[Expression, ...]:
+    where = f"chain {chain['name']}.matchCondition"
+    found: list[Expression] = []
+    for matcher in items(mapping(chain, "matchCondition"), "celExpressions"):
+        if matcher.get("backendRefs"):
+            text = f"{where}: the twin matches no backendRefs, got {matcher['backendRefs']}"
+            raise Problem("UnsupportedValue", text)
+        if matcher.get("celMatcher") is None:
+            return ()
+        expression = str(matcher["celMatcher"]).strip()
+        if expression == "true":
+            return ()
+        try:
+            found.append(parse(expression))
+        except CelError as error:
+            raise Problem("UnsupportedValue", f"{where}: {error}") from error
+    return tuple(found)
+
+
+def _processor(
+    snapshot: Snapshot,
+    kind: Kind,
+    owner: tuple[str, str, str],
+    item: JsonObject,
+    missing: list[Problem],
+) -> Processor:
+    namespace, name, chain = owner
+    where = f"extension {item['name']}"
+    events = tuple(strings(item, "supportedEvents")) or kind.default_events
+    _check_events(kind, where, item, events)
+    metadata = _metadata(where, item)
+    cluster = f"{kind.cluster}/{namespace}/{name}/{chain}/{item['name']}"
+    try:
+        found = _called(snapshot, where, namespace, cluster, item)
+    except Problem as problem:
+        if kind is ROUTING or problem.reason != "BackendNotFound":
+            raise
+        missing.append(problem)
+        found = Processor(cluster, ())
+    return replace(
+        found,
+        fail_open=bool(item.get("failOpen", False)),
+        authority=item.get("authority", found.authority),
+        events=events,
+        full_duplex=item.get("requestBodySendMode") == "FullDuplexStreamed",
+        full_duplex_response=item.get("responseBodySendMode") == "FullDuplexStreamed",
+        timeout_seconds=_timeout(where, item),
+        forward_headers=tuple(name.lower() for name in strings(item, "forwardHeaders")),
+        namespace=f"com.google.{kind.stage}.{name}.{chain}.{item['name']}",
+        metadata=metadata,
+        observes=bool(item.get("observabilityMode", False)),
+    )
+
+
+def _check_events(kind: Kind, where: str, item: JsonObject, events: tuple[str, ...]) -> None:
+    if not events:
+        text = f"{where}.supportedEvents: must have at least one event, got none"
+        raise Problem("UnsupportedValue", text)
+    if not set(events) <= set(kind.events):
+        extra = ", ".join(sorted(set(events) - set(kind.events)))
+        text = f"{where}.supportedEvents: a routing extension sees requests only, got {extra}"
+        raise Problem("UnsupportedValue", text)
+    for field, needed in (
+        ("requestBodySendMode", ("RequestBody", "RequestTrailers")),
+        ("responseBodySendMode", ("ResponseBody", "ResponseTrailers")),
+    ):
+        mode = item.get(field)
+        wanted = needed if mode == "FullDuplexStreamed" else needed[:1]
+        if mode is not None and not set(wanted) <= set(events):
+            text = (
+                f"{where}.supportedEvents: must have {' and '.join(wanted)} with "
+                f"{field} {mode}, got {', '.join(events)}"
+            )
+            raise Problem("UnsupportedValue", text)
+
+
+def _called(
+    snapshot: Snapshot, where: str, namespace: str, cluster: str, item: JsonObject
+) -> Processor:
+    """Return the program behind the Service of an extension."""
+    ref: JsonObject | None = item.get("backendRef")
+    if ref is None:
+        text = f"{where}: the twin calls Services only, got {item.get('googleAPIServiceName')}"
+        raise Problem("UnsupportedValue", text)
+    if ref.get("kind", "Service") != "Service":
+        text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
+        raise Problem("UnsupportedValue", text)
+    return processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster)
+
+
+def _timeout(where: str, item: JsonObject) -> float:
+    least, most = all_rules()["gateway.extension.timeout"].value
+    text = f"{where}.timeout: must be {least} to {most} milliseconds"
+    if item.get("timeout") is None:
+        raise Problem("UnsupportedValue", f"{text}, got none")
+    seconds = duration_seconds(str(item["timeout"]))
+    if not least <= seconds * 1000 <= most:
+        raise Problem("UnsupportedValue", f"{text}, got {item['timeout']}")
+    return seconds
+
+
+def _metadata(where: str, item: JsonObject) -> tuple[tuple[str, str], ...]:
+    metadata: dict[str, str] = mapping(item, "metadata")
+    keys, size = all_rules()["gateway.extension.metadata"].value
+    got = sum(len(k.encode()) + len(v.encode()) for k, v in metadata.items())
+    if len(metadata) > keys or got > size:
+        text = f"{where}.metadata: must be at most {keys} keys and {size} bytes"
+        raise Problem("UnsupportedValue", f"{text}, got {len(metadata)} keys and {got} bytes")
+    if any("{" in value and "forwarding_rule_id" in value for value in metadata.values()):
+        text = f"{where}.metadata: the twin replaces no {{forwarding_rule_id}}"
+        raise Problem("UnsupportedValue", text)
+    return tuple(sorted(metadata.items()))

@@ -1,0 +1,179 @@
+"""The data plane of Secret Manager: a small HTTP server on a loopback port, started on first use.
+
+It keeps nothing itself. `python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves; its
+methods are those that pods and operators call: access, addVersion, list, get, enable, disable and
+destroy of versions (docs.cloud.google.com/secret-manager/docs/reference/rest).
+"""
+
+import http.server
+import json
+import re
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_port
+from twin.providers.gcp.effects import secret_store
+from twin.wire.property_values import CloudError, Json, as_object
+from twin.world.store import Store
+
+NAME: Final = "secret-manager"
+_HOST: Final = "127.0.0.1"
+_CODES: Final = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+_PATH: Final = re.compile(
+    r"/v1/(?P<secret>projects/[^/:]+/secrets/[^/:]+)"
+    r"(?:/versions(?:/(?P<version>[^/:]+))?)?(?::(?P<verb>\w+))?"
+)
+_FREED_SECONDS: Final = 2.0
+_MOST_BYTES: Final = 1 << 20
+
+
+def port_of(paths: TwinPaths) -> int | None:
+    """Return the port of the running server, or None where it does not run."""
+    return None if processes.pid_of(paths, NAME) is None else _saved_port(paths)
+
+
+def _saved_port(paths: TwinPaths) -> int | None:
+    try:
+        return int(json.loads((paths.root / "secret-manager.json").read_text())["port"])
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def url(paths: TwinPaths) -> str:
+    """Return the server's URL (`SECRET_MANAGER_ENDPOINT`), started if it does not run.
+
+    Raises:
+        processes.ProcessError: it did not start.
+    """
+    paths.root.mkdir(parents=True, exist_ok=True)
+    with exclusive(paths.root / "secret-manager.lock"):  # the agents of clusters ask, too
+        found = port_of(paths)
+        return f"http://{_HOST}:{found if found is not None else _start(paths)}"
+
+
+def repair(paths: TwinPaths) -> None:
+    """Start the server again, on its port, where it ran once and ended."""
+    if _saved_port(paths) is not None:
+        url(paths)
+
+
+def _start(paths: TwinPaths) -> int:
+    port = _saved_port(paths)
+    if port is None or not _is_freed(port):
+        port = free_port()
+    (paths.root / "secret-manager.json").write_text(json.dumps({"port": port}))
+    argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
+    processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
+    return port
+
+
+def _is_freed(port: int) -> bool:
+    """Return whether nothing listens on a port; one that just ended may do so a moment longer."""
+    limit = time.monotonic() + _FREED_SECONDS
+    while _answers(port):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((_HOST, port)) == 0
+
+
+def answer(store: Store, method: str, path: str, body: bytes) -> tuple[int, Json]:
+    """Return status and body of the answer to one call."""
+    match = _PATH.fullmatch(path.partition("?")[0])
+    try:
+        if match is None:
+            raise CloudError(404, f"The requested URL {path} was not found.", "NOT_FOUND")
+        version = match["version"]
+        return 200, _called(store, method, match["secret"], version, match["verb"], path, body)
+    except CloudError as error:
+        status = error.reason if error.reason.isupper() else _CODES.get(error.status, "UNKNOWN")
+        told = {"code": error.status, "message": error.message, "status": status}
+        return error.status, {"error": told}
+
+
+def _called(
+    store: Store,
+    method: str,
+    secret: str,
+    version: str | None,
+    verb: str | None,
+    path: str,
+    body: bytes,
+) -> Json:
+    if method == "GET" and version is not None and verb in (None, "access"):
+        of = secret_store.access if verb else secret_store.show
+        return of(store, secret, version)
+    if method == "GET" and version is None and verb is None and "/versions" in path:
+        return secret_store.listed(store, secret)
+    if method == "POST" and version is None and verb == "addVersion" and "/versions" not in path:
+        return secret_store.add(store, secret, _object(body))
+    if method == "POST" and version is not None and verb in ("enable", "disable", "destroy"):
+        return secret_store.change(store, secret, version, verb)
+    raise CloudError(404, f"The requested URL {path} was not found.", "NOT_FOUND")
+
+
+def _object(body: bytes) -> Json:
+    try:
+        found = as_object(json.loads(body or b"{}"))
+    except ValueError as error:
+        text = f"Invalid JSON payload received. {error}"
+        raise CloudError(400, text, "INVALID_ARGUMENT") from error
+    if found is None:
+        raise CloudError(400, "Invalid JSON payload received.", "INVALID_ARGUMENT")
+    return found
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def do_GET(self) -> None:
+        """Answer a read."""
+        self._answer(b"")
+
+    def do_POST(self) -> None:
+        """Answer a write."""
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > _MOST_BYTES:
+            self.close_connection = True
+            told = {"code": 413, "message": "Request payload is too large.", "status": "UNKNOWN"}
+            self._send(413, {"error": told})
+            return
+        self._answer(self.rfile.read(size))
+
+    def _answer(self, body: bytes) -> None:
+        self._send(*answer(self.store, self.command, self.path, body))
+
+    def _send(self, status: int, body: Json) -> None:
+        content = json.dumps(body, indent=1).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=UTF-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        """Log nothing: a secret is read every few seconds."""
+        del format, args
+
+
+def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
+    """Return a server that listens."""
+    handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
+    return http.server.ThreadingHTTPServer((_HOST, port), handler)
+
+
+if __name__ == "__main__":
+    serve(TwinPaths(Path(sys.argv[1])), int(sys.argv[2])).serve_forever()
