@@ -21,6 +21,7 @@ GROUPS = {
         "bootstrap",
         "adopt",
         "models",
+        "clients",
         "images",
         "accept",
         "dashboards",

@@ -1,0 +1,151 @@
+"""Keys of clients, and the document of their hashes that the callout reads.
+
+A key is `gki_ID_SECRET`. The document has its ID, its team and the SHA-256 of the whole key, which
+has 256 random bits: nothing slower is needed to keep it from being guessed.
+"""
+
+import base64
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+PREFIX: Final = "gki"
+_ID_BYTES: Final = 5
+_SECRET_BYTES: Final = 32
+_DURATION: Final = re.compile(r"(?P<count>[1-9][0-9]{0,4})(?P<unit>[mhd])")
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+_LARGEST_PAYLOAD: Final = 65_536
+"""Bytes of a version of a secret (docs.cloud.google.com/secret-manager/quotas)."""
+
+
+class KeyProblem(Exception):
+    """A key that does not exist, or a document that is not one; one line."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What is known about a key: never the key itself."""
+
+    id: str
+    team: str
+    sha256: str
+    created: str
+    """RFC 3339, UTC."""
+    expires: str | None = None
+    """RFC 3339, UTC; None: never."""
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return whether requests with the key pass."""
+        return self.expires is None or datetime.fromisoformat(self.expires) > now
+
+
+def make(team: str, now: datetime, lifetime: timedelta | None = None) -> tuple[Key, str]:
+    """Return a new key, and its text, which nobody can find again.
+
+    Args:
+        team: Team that it is for.
+        now: Time of its creation.
+        lifetime: How long it is valid; None: until it is revoked.
+    """
+    name = base64.b32encode(secrets.token_bytes(_ID_BYTES)).decode().lower()
+    secret = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).decode().rstrip("=")
+    text = f"{PREFIX}_{name}_{secret}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    expires = None if lifetime is None else _stamp(now + lifetime)
+    return Key(name, team, digest, _stamp(now), expires), text
+
+
+def lifetime_of(option: str, text: str) -> timedelta:
+    """Return a duration such as `90d`, `12h` or `30m`.
+
+    Raises:
+        KeyProblem: It is none.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise KeyProblem(f"{option}: must be a duration such as 90d, 12h or 30m, got {text!r}")
+    return timedelta(**{_UNITS[found["unit"]]: int(found["count"])})
+
+
+def parse(text: str) -> list[Key]:
+    """Return the keys of a document.
+
+    Raises:
+        KeyProblem: It is not one that this release writes.
+    """
+    try:
+        found: Any = json.loads(text)
+        return [Key(**entry) for entry in found["keys"]]
+    except (KeyError, TypeError, ValueError):
+        raise KeyProblem(
+            "the secret must hold a document of keys: another program wrote it"
+        ) from None
+
+
+def document(keys: Iterable[Key]) -> str:
+    """Return the document of some keys.
+
+    Raises:
+        KeyProblem: It is larger than a version of a secret may be.
+    """
+    text = json.dumps({"keys": [asdict(key) for key in keys]})
+    if len(text.encode()) > _LARGEST_PAYLOAD:
+        raise KeyProblem(
+            f"the document of keys must have at most {_LARGEST_PAYLOAD} bytes, got {len(text)}:"
+            " revoke keys that nobody uses"
+        )
+    return text
+
+
+def added(keys: list[Key], new: Key, now: datetime) -> list[Key]:
+    """Return the keys with a new one, and without those that expired."""
+    return [*(key for key in keys if key.is_valid(now)), new]
+
+
+def revoked(keys: list[Key], name: str, now: datetime) -> list[Key]:
+    """Return the keys without one of them, and without those that expired.
+
+    Raises:
+        KeyProblem: There is no such key.
+    """
+    of_id(keys, name)
+    return [key for key in keys if key.id != name and key.is_valid(now)]
+
+
+def expiring(keys: list[Key], name: str, at: datetime) -> list[Key]:
+    """Return the keys, one of which is valid until a time, or until it would have been, if earlier.
+
+    Raises:
+        KeyProblem: There is no such key.
+    """
+    key = of_id(keys, name)
+    sooner = key.expires is not None and datetime.fromisoformat(key.expires) < at
+    changed = key if sooner else replace(key, expires=_stamp(at))
+    return [changed if each.id == name else each for each in keys]
+
+
+def of_id(keys: list[Key], name: str) -> Key:
+    """Return a key by its ID.
+
+    Raises:
+        KeyProblem: There is no such key.
+    """
+    for key in keys:
+        if key.id == name:
+            return key
+    known = ", ".join(key.id for key in keys) or "none"
+    raise KeyProblem(f"ID: must be the ID of a key ({known}), got {name!r}")
+
+
+def utc_now() -> datetime:
+    """Return the time, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _stamp(time: datetime) -> str:
+    return time.astimezone(UTC).replace(microsecond=0).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,71 @@
+"""The secret that holds the document of keys: read, and changed by adding a version."""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from scripts.clients.keys import Key, KeyProblem, document, parse
+from scripts.shared.google_cloud import Cloud, CloudError, NotFound, last
+
+GOOGLE: Final = "secretmanager.googleapis.com"
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True)
+class KeySecret:
+    """The keys of one stack, in Secret Manager."""
+
+    cloud: Cloud
+    secret_id: str
+    host: str = GOOGLE
+    """Host of the API, with its port where it is another than Google's."""
+
+    @property
+    def name(self) -> str:
+        """Return `projects/P/secrets/S`."""
+        return f"projects/{self.cloud.project}/secrets/{self.secret_id}"
+
+    def read(self) -> tuple[int, list[Key]]:
+        """Return the number of the newest version, 0 where there is none, and its keys.
+
+        Raises:
+            CloudError: Google refuses.
+            KeyProblem: It is no document of keys.
+        """
+        try:
+            found = self.cloud.get(f"{self.host}/v1/{self.name}/versions/latest:access")
+        except NotFound:
+            self._check_there()
+            return 0, []
+        text = base64.b64decode(found["payload"]["data"]).decode()
+        return int(last(found["name"])), parse(text)
+
+    def change(self, change: Callable[[list[Key]], list[Key]]) -> None:
+        """Change the keys. Where another change came in between, both hold.
+
+        Secret Manager has no condition on a new version, so the number of the version that was made
+        says whether somebody else made one after what was read.
+
+        Raises:
+            CloudError: Google refuses, or others change the keys all the time.
+            KeyProblem: The change is refused; nothing was written.
+        """
+        number, keys = self.read()
+        for _ in range(_TRIES):
+            payload = base64.b64encode(document(change(keys)).encode()).decode()
+            url = f"{self.host}/v1/{self.name}:addVersion"
+            made = self.cloud.post(url, {"payload": {"data": payload}})
+            now = int(last(made["name"]))
+            if now == number + 1:
+                return
+            between = self.cloud.get(f"{self.host}/v1/{self.name}/versions/{now - 1}:access")
+            number, keys = now, parse(base64.b64decode(between["payload"]["data"]).decode())
+        raise CloudError(f"{self.name}: others change it all the time; run this again")
+
+    def _check_there(self) -> None:
+        try:
+            self.cloud.get(f"{self.host}/v1/{self.name}")
+        except NotFound:
+            rule = "is made with the stack, where 'clients' has teams"
+            raise KeyProblem(f"{self.name} does not exist: it {rule}") from None

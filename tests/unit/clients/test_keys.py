@@ -1,0 +1,170 @@
+"""Keys of clients: what is stored, what is shown, and what becomes of them."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scripts.clients import keys as documents
+from scripts.clients.keys import Key, KeyProblem
+from scripts.clients.secret import KeySecret
+from scripts.shared.google_cloud import Cloud, CloudError
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+SECRET = "projects/acme/secrets/client-keys"
+
+
+@dataclass
+class Answer:
+    status_code: int
+    body: Any
+
+    @property
+    def text(self) -> str:
+        return json.dumps(self.body)
+
+    def json(self) -> Any:
+        return self.body
+
+
+@dataclass
+class SecretManager:
+    """Versions of one secret, as Secret Manager answers for them."""
+
+    exists: bool = True
+    versions: list[str] = field(default_factory=list[str])
+    before_adding: Callable[["SecretManager"], None] = lambda _: None
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Any,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Answer:
+        path = url.partition("/v1/")[2]
+        if not self.exists:
+            return Answer(404, {"error": {"message": "not found"}})
+        if method == "GET" and path == SECRET:
+            return Answer(200, {"name": SECRET})
+        if method == "POST" and path == f"{SECRET}:addVersion":
+            self.before_adding(self)
+            return self._add(base64.b64decode(json["payload"]["data"]).decode())
+        asked = re.fullmatch(rf"{SECRET}/versions/(latest|\d+):access", path)
+        assert asked, url
+        number = len(self.versions) if asked[1] == "latest" else int(asked[1])
+        if not 0 < number <= len(self.versions):
+            return Answer(404, {"error": {"message": "not found"}})
+        data = base64.b64encode(self.versions[number - 1].encode()).decode()
+        return Answer(200, {"name": f"{SECRET}/versions/{number}", "payload": {"data": data}})
+
+    def _add(self, text: str) -> Answer:
+        self.versions.append(text)
+        return Answer(200, {"name": f"{SECRET}/versions/{len(self.versions)}"})
+
+
+def kept(manager: SecretManager) -> KeySecret:
+    return KeySecret(Cloud("acme", manager, "http://127.0.0.1/", lambda _: None), "client-keys")
+
+
+def key(name: str, team: str = "research", expires: str | None = None) -> Key:
+    return Key(name, team, "0" * 64, "2026-11-01T00:00:00Z", expires)
+
+
+def test_what_is_stored_of_a_key_is_its_hash() -> None:
+    made, text = documents.make("research", NOW, timedelta(days=90))
+    assert re.fullmatch(r"gki_[a-z2-7]{8}_[-_A-Za-z0-9]{43}", text)
+    assert text.split("_")[1] == made.id
+    assert made.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert made.expires == "2027-02-20T12:00:00Z"
+    assert text.split("_", 2)[2] not in documents.document([made])
+
+
+def test_two_keys_have_nothing_in_common() -> None:
+    first, second = (documents.make("research", NOW) for _ in range(2))
+    assert first[0].id != second[0].id
+    assert first[1] != second[1]
+
+
+def test_a_document_is_read_as_it_was_written() -> None:
+    before = [key("aaaaaaaa"), key("bbbbbbbb", expires="2026-12-01T00:00:00Z")]
+    assert documents.parse(documents.document(before)) == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"keys": [{"id": "a"}]}', '{"keys": 3}', "nonsense"])
+def test_a_secret_with_something_else_is_not_written_over(text: str) -> None:
+    manager = SecretManager(versions=[text])
+    with pytest.raises(KeyProblem, match="must hold a document of keys"):
+        kept(manager).change(lambda found: found)
+    assert manager.versions == [text]
+
+
+def test_expired_keys_go_with_the_next_change() -> None:
+    before = [key("old", expires="2026-11-01T00:00:00Z"), key("kept")]
+    after = documents.added(before, key("new"), NOW)
+    assert [each.id for each in after] == ["kept", "new"]
+
+
+def test_a_rotated_key_ends_with_the_overlap_or_earlier_if_it_would_have() -> None:
+    before = [key("a"), key("b", expires="2026-11-23T00:00:00Z")]
+    end = NOW + timedelta(days=7)
+    assert documents.expiring(before, "a", end)[0].expires == "2026-11-29T12:00:00Z"
+    assert documents.expiring(before, "b", end)[1].expires == "2026-11-23T00:00:00Z"
+
+
+def test_a_key_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(KeyProblem, match=r"^ID: must be the ID of a key \(a\), got 'z'$"):
+        documents.revoked([key("a")], "z", NOW)
+
+
+@pytest.mark.parametrize("text", ["", "7", "0d", "-1d", "7 days", "7w"])
+def test_a_lifetime_is_a_number_and_a_unit(text: str) -> None:
+    with pytest.raises(KeyProblem, match="--expires: must be a duration such as 90d"):
+        documents.lifetime_of("--expires", text)
+
+
+def test_the_first_key_of_a_secret_makes_its_first_version() -> None:
+    manager = SecretManager()
+    kept(manager).change(lambda found: documents.added(found, key("a"), NOW))
+    assert kept(manager).read() == (1, [key("a")])
+
+
+def test_a_secret_that_the_stack_has_not_made_is_named() -> None:
+    with pytest.raises(KeyProblem, match=f"{SECRET} does not exist"):
+        kept(SecretManager(exists=False)).read()
+
+
+def test_two_changes_at_once_both_hold() -> None:
+    manager = SecretManager(versions=[documents.document([key("a")])])
+
+    def other(found: SecretManager) -> None:
+        found.before_adding = lambda _: None
+        found.versions.append(documents.document([key("a"), key("theirs")]))
+
+    manager.before_adding = other
+    kept(manager).change(lambda found: documents.added(found, key("ours"), NOW))
+    assert [each.id for each in kept(manager).read()[1]] == ["a", "theirs", "ours"]
+
+
+def test_a_change_that_never_comes_through_says_so() -> None:
+    manager = SecretManager(versions=[documents.document([])])
+    manager.before_adding = lambda found: found.versions.append(documents.document([]))
+    with pytest.raises(CloudError, match="others change it all the time"):
+        kept(manager).change(lambda found: found)
+
+
+def test_more_keys_than_a_secret_holds_are_refused_before_anything_is_written() -> None:
+    many = [key(f"{number:08}") for number in range(500)]
+    manager = SecretManager()
+    with pytest.raises(KeyProblem, match="must have at most 65536 bytes"):
+        kept(manager).change(lambda found: [*found, *many])
+    assert manager.versions == []
