@@ -240,7 +240,7 @@ def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
 
 
 def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
-    """The real picker, router or callout: its own arguments, its ports moved, as it binds them all."""
+    """The real picker, router or callout: its own arguments; its ports moved, as it binds them."""
     given = [
         rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
     ]
