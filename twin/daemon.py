@@ -21,7 +21,7 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
-from twin.providers.gcp.effects import gcs, secret_manager
+from twin.providers.gcp.effects import gcs, secret_manager, valkey
 from twin.pulumi.environment import process_environment
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
@@ -109,6 +109,7 @@ def repair(paths: TwinPaths) -> list[str]:
     """
     gcs.repair(paths)  # before the pods that read from them
     secret_manager.repair(paths)
+    valkey.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
         clusters.ensure_running(folder, paths)

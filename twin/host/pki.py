@@ -84,7 +84,9 @@ def make_authority(folder: Path, name: str) -> None:
     _write(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def make_leaf(folder: Path, name: str, authority: Path, *, server: bool) -> None:
+def make_leaf(
+    folder: Path, name: str, authority: Path, *, server: bool, address: str = "127.0.0.1"
+) -> None:
     """Write NAME.crt and NAME.key, signed by AUTHORITY.crt and .key, unless they are there.
 
     Args:
@@ -92,6 +94,7 @@ def make_leaf(folder: Path, name: str, authority: Path, *, server: bool) -> None
         name: common name and file name.
         authority: the authority's files without suffix.
         server: for a server on loopback; otherwise for a client.
+        address: of the server.
     """
     if (folder / f"{name}.crt").exists():
         return
@@ -105,7 +108,7 @@ def make_leaf(folder: Path, name: str, authority: Path, *, server: bool) -> None
     usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
     names = x509.SubjectAlternativeName(
         [
-            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+            x509.IPAddress(ipaddress.ip_address(address)),
             x509.DNSName("localhost"),
             x509.DNSName("kubernetes.default.svc"),
         ]

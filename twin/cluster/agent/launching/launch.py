@@ -240,7 +240,7 @@ def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
 
 
 def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
-    """The real picker, router or callout: its own arguments, its ports moved, as it binds them all."""
+    """The real picker, router or callout: its own arguments; its ports moved, as it binds them."""
     given = [
         rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
     ]
@@ -263,7 +263,9 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
 
 
 def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -> Launch:
-    """The platform's callout; its Secret Manager is the twin's, and it needs no API server."""
+    """The platform's callout, on loopback; its Secret Manager is the twin's."""
+    if not any(word.lstrip("-").partition("=")[0] == "address" for word in argv):
+        argv = [*argv, "--address=127.0.0.1"]
     found = {} if place.root is None else {_SECRETS: secret_manager.url(TwinPaths(place.root))}
     return Launch(Kind.CALLOUT, argv, {**found, **_base(place)}, ports)
 

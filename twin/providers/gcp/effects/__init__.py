@@ -6,6 +6,7 @@ from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
+from twin.providers.gcp.effects.valkey import PolicyEffect, ValkeyEffect
 
 __all__ = ["Effect", "World", "effect_of"]
 
@@ -15,6 +16,8 @@ _EFFECTS: dict[str, Effect] = {
     "compute/globalAddress": AddressEffect(),
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
+    "memorystore/instance": ValkeyEffect(),
+    "networkconnectivity/serviceConnectionPolicy": PolicyEffect(),
     "secretmanager/secret": SecretEffect(),
     "secretmanager/secretVersion": SecretVersionEffect(),
     "storage/bucket": BucketEffect(),

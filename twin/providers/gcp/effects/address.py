@@ -10,13 +10,15 @@ _PER_OCTET = 254
 _OCTETS = 256
 
 
-def address(root: str, number: int) -> str:
+def address(root: str, number: int, second: int = 32) -> str:
     """Return the n-th address (from 1) of the twin in a folder, inside 127.32.0.0/16.
+
+    `second` replaces the 32, for other kinds of address.
 
     The folder picks the third octet, so that two checkouts on one machine do not meet.
     """
     octet = (sha256(root.encode()).digest()[0] + (number - 1) // _PER_OCTET) % _OCTETS
-    return f"127.32.{octet}.{(number - 1) % _PER_OCTET + 1}"
+    return f"127.{second}.{octet}.{(number - 1) % _PER_OCTET + 1}"
 
 
 class AddressEffect(Effect):

@@ -118,12 +118,20 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "kms/cryptoKey": (_to("keyRing", "gcp:kms/keyRing:KeyRing"),),
     "kms/cryptoKeyIAMMember": (_to("cryptoKeyId", _KEY, blocks=False),),
     "lustre/instance": (_NET,),
+    "memorystore/instance": (
+        _to("desiredAutoCreatedEndpoints[].network", NETWORK),
+        _to("desiredPscAutoConnections[].network", NETWORK),
+    ),
     "monitoring/slo": (_to("service", "gcp:monitoring/customService:CustomService"),),
     "monitoring/alertPolicy": (
         _to(
             "notificationChannels[]",
             "gcp:monitoring/notificationChannel:NotificationChannel",
         ),
+    ),
+    "networkconnectivity/serviceConnectionPolicy": (
+        _NET,
+        _to("pscConfig.subnetworks[]", SUBNETWORK),
     ),
     "pubsub/subscription": (_to("topic", _TOPIC, blocks=False),),
     "pubsub/subscriptionIAMMember": (

@@ -7,6 +7,7 @@ from typing import Any
 
 from gke_inference.catalogue.versions import version_key
 from twin.providers.gcp.resources.machine_types import is_machine_type
+from twin.providers.gcp.resources.memorystore import check_new_instance, check_policy
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
@@ -353,4 +354,6 @@ _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] =
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
     "dns/recordSet": (_check_record,),
+    "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
+    "networkconnectivity/serviceConnectionPolicy": (lambda v, _p, s, _l: check_policy(v, s),),
 }

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from gke_inference.catalogue.versions import Channel, channel, minor_of
+from twin.providers.gcp.resources import memorystore
 from twin.providers.gcp.resources.identity import (
     COMPUTE_API,
     digest,
@@ -219,6 +220,10 @@ def _custom_role(_values: Json, resource_id: str, _seed: str, _project: str) -> 
     return {"name": resource_id, "deleted": False}
 
 
+def _connection_policy(_values: Json, _id: str, _seed: str, _project: str) -> Json:
+    return {"infrastructure": "PSC", "pscConnections": []}
+
+
 def _filestore(values: Json, _resource_id: str, seed: str, _project: str) -> Json:
     networks = [{**(as_object(item) or {})} for item in as_list(values.get("networks")) or []]
     for network in networks:
@@ -249,6 +254,8 @@ _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
     "filestore/instance": _filestore,
     "iam/workloadIdentityPool": _pool,
     "logging/projectSink": _sink,
+    "memorystore/instance": memorystore.outputs,
+    "networkconnectivity/serviceConnectionPolicy": _connection_policy,
     "projects/iAMCustomRole": _custom_role,
     "secretmanager/secret": _secret,
     "serviceaccount/account": _account,

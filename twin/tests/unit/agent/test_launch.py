@@ -124,6 +124,7 @@ def test_the_callout_finds_its_configuration_and_the_twins_secrets(
     assert launch.argv[:2] == ["/bin/callout", f"--config={tmp_path}/config.yaml"]
     assert set(launch.ports) == {9010, 9011, 9012}
     assert f"--health-port={launch.ports[9011][1]}" in launch.argv
+    assert "--address=127.0.0.1" in launch.argv
     assert launch.environment["SECRET_MANAGER_ENDPOINT"] == "http://twin"
     assert not launch.needs_kubeconfig
 

@@ -1,0 +1,68 @@
+// Command valkey is the server behind an instance of Memorystore for Valkey on the twin: in memory, one
+// node, forgetting everything at its end. Keys expire by the real clock.
+//
+//	valkey --address HOST:PORT [--certificate FILE --key FILE]
+//
+// With a certificate it speaks TLS.
+package main
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+const tick = 100 * time.Millisecond
+
+func main() {
+	address := flag.String("address", "", "address to listen on, HOST:PORT")
+	certificate := flag.String("certificate", "", "file of the server's certificate chain")
+	key := flag.String("key", "", "file of the certificate's key")
+	flag.Parse()
+	if err := run(*address, *certificate, *key); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+
+func run(address, certificate, key string) error {
+	if address == "" {
+		return fmt.Errorf("--address: is required")
+	}
+	server := miniredis.NewMiniRedis()
+	if certificate == "" {
+		if err := server.StartAddr(address); err != nil {
+			return fmt.Errorf("--address: %w", err)
+		}
+	} else {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return fmt.Errorf("--certificate: %w", err)
+		}
+		settings := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		if err := server.StartAddrTLS(address, settings); err != nil {
+			return fmt.Errorf("--address: %w", err)
+		}
+	}
+	defer server.Close()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	clock := time.NewTicker(tick)
+	defer clock.Stop()
+	last := time.Now()
+	for {
+		select {
+		case now := <-clock.C: // the library's keys expire when they are told that time passes
+			server.FastForward(now.Sub(last))
+			last = now
+		case <-end:
+			return nil
+		}
+	}
+}
