@@ -7,11 +7,12 @@ import time
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionMessageParam
 
 from tests.running.callout.world import bearer, key_of, until
 
 pytestmark = pytest.mark.needs_tools
-MESSAGES = [{"role": "user", "content": "hello there"}]
+MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello there"}]
 
 
 def client_of(world) -> openai.OpenAI:
@@ -72,6 +73,7 @@ def test_a_client_that_asks_a_stream_for_its_usage_gets_it(world):
     )
     chunks = list(stream)
     assert len(chunks) == 5
+    assert chunks[-1].usage is not None
     assert chunks[-1].usage.completion_tokens == 4
 
 
