@@ -95,7 +95,7 @@ class Build:
     base_entry: str
     """Where the lock has that image, such as `bases.python`."""
     version: str
-    """Engine release in it."""
+    """Release of the engine in it, or of our own program."""
 
 
 def builds() -> dict[str, Build]:
@@ -174,7 +174,7 @@ def _build(name: str, entry: dict[str, Any]) -> Build:
         folder=entry["folder"],
         base=Image(repository=base["repository"], tag=base["tag"], digest=base["digest"]),
         base_entry=entry["base"],
-        version=engine_version(name),
+        version=str(entry["version"]) if "version" in entry else engine_version(name),
     )
 
 

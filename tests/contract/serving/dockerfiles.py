@@ -13,6 +13,9 @@ Instruction = dict[str, Any]
 _SECRET = re.compile(
     r"(?i)(pass(word|wd)?|secret|token|api_?key|credential)\w*\s*=|AKIA[0-9A-Z]{16}"
 )
+_LAUNCHER = '["python3", "-m", "engine"]'
+_ENTRIES = {"callout": '["/callout"]'}
+"""Of images without an engine, by folder."""
 _REMOTE = re.compile(r"(?i)^(https?|git|ssh)://|^git@")
 
 
@@ -38,8 +41,11 @@ class Dockerfile:
 
 
 def unpinned_bases(file: Dockerfile) -> Iterator[str]:
-    """A stage starts from a digest, from BASE (the lock's, without a default), or from a stage."""
-    stages: set[str] = set()
+    """A stage starts from a digest, from BASE (the lock's, without a default), or from a stage.
+
+    `scratch` is the empty image, which has no digest.
+    """
+    stages: set[str] = {"scratch"}
     if any(value.startswith("BASE=") for value in file.all("ARG")):
         yield "ARG BASE: must have no default"
     for value in file.all("FROM"):
@@ -116,7 +122,7 @@ def shell_entry(file: Dockerfile) -> Iterator[str]:
                 words = None
             if not isinstance(words, list):
                 yield f"{name} {value}: must be a JSON list"
-    if file.all("ENTRYPOINT")[-1:] != ['["python3", "-m", "engine"]']:
+    if file.all("ENTRYPOINT")[-1:] != [_ENTRIES.get(file.path.parent.name, _LAUNCHER)]:
         yield "ENTRYPOINT: must be the launcher"
 
 

@@ -10,6 +10,7 @@ from scripts.images.lock import CONTEXT, folder_of, locks
 from tests.contract.serving import dockerfiles
 
 OURS = sorted(build.folder for build in builds().values())
+ENGINES = sorted(build.folder for name, build in builds().items() if name in lock()["engines"])
 
 
 def read(folder, tmp_path):
@@ -101,7 +102,7 @@ def test_every_package_of_a_lock_has_hashes_and_no_address(folder):
     assert "--index" not in text
 
 
-@pytest.mark.parametrize("folder", OURS)
+@pytest.mark.parametrize("folder", ENGINES)
 def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(folder, tmp_path):
     build = next(build for build in builds().values() if build.folder == folder)
     assert build.version == engine_version(build.name)
@@ -118,6 +119,15 @@ def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(f
     assert f"{folder}=={build.version}" in locks()[folder].wanted.read_text()
 
 
+def test_the_callouts_image_has_its_release_and_compiles_with_the_go_that_its_sources_need():
+    build = builds()["callout"]
+    wanted = re.search(r"^go (\d+\.\d+)", (CONTEXT / "callout" / "go.mod").read_text(), re.M)
+    assert wanted is not None
+    assert build.base_entry == "bases.go"
+    assert build.base.tag.startswith(f"{wanted.group(1)}.")
+    assert lock()["images"]["callout"]["tag"] == f"v{build.version}"
+
+
 def test_the_packages_are_locked_for_the_python_of_their_base():
     for build in builds().values():
         if build.folder in locks():
@@ -128,7 +138,7 @@ def test_the_packages_are_locked_for_the_python_of_their_base():
 def test_a_build_refuses_another_release_than_the_lock_says():
     for build in builds().values():
         text = (folder_of(build) / "Dockerfile").read_text()
-        if build.folder == "diffusion-tpu":
+        if build.folder not in ENGINES or build.folder == "diffusion-tpu":
             continue
         assert "ENGINE_VERSION" in text.split("RUN install")[1]
 

@@ -1,6 +1,7 @@
 -- Admits one request, or says which limit it hits. A limit of 0 is none.
 -- KEYS: requests, tokens, month. ARGV: limits of requests, tokens, month's tokens, month's nano-dollars;
--- the request's tokens and nano-dollars; tokens and nano-dollars that are not counted yet.
+-- the request's tokens and nano-dollars; what a replica has admitted alone and not told yet: the month's
+-- tokens and nano-dollars, and the last minute's requests and tokens.
 local limit_requests, limit_tokens = tonumber(ARGV[1]), tonumber(ARGV[2])
 local month_tokens, month_nano = tonumber(ARGV[3]), tonumber(ARGV[4])
 local tokens, nano = tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -13,6 +14,8 @@ if month_tokens > 0 or month_nano > 0 then
   spent_nano = redis.call('HINCRBY', KEYS[3], 'n', ARGV[8])
   redis.call('EXPIRE', KEYS[3], MONTH)
 end
+if limit_requests > 0 and ARGV[9] ~= '0' then add(KEYS[1], now, ARGV[9], MINUTE) end
+if limit_tokens > 0 and ARGV[10] ~= '0' then add(KEYS[2], now, ARGV[10], MINUTE) end
 local sum_requests, live_requests = 0, {}
 if limit_requests > 0 then sum_requests, live_requests = window(KEYS[1]) end
 local sum_tokens, live_tokens = 0, {}

@@ -146,22 +146,21 @@ func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, n
 	l.mu.Lock()
 	account := l.account(team, held.month)
 	store, replicas := l.store, l.replicas
-	pendingTokens, pendingNano := account.pendingTokens, account.pendingNano
 	if store == nil {
 		defer l.mu.Unlock()
 		return account.admit(now, b, cost, replicas), held
 	}
 	// taken here, so that of two requests at once only one tells the store
-	account.pendingTokens, account.pendingNano = 0, 0
+	telling := account.untold
+	account.untold = untold{}
 	l.mu.Unlock()
 
-	decision, err := askStore(ctx, store, held, pendingTokens, pendingNano)
+	decision, err := askStore(ctx, store, held, &telling)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		account.pendingTokens += pendingTokens
-		account.pendingNano += pendingNano
+		account.untold.addAll(telling, held.local)
 		return account.admit(now, b, cost, replicas), held
 	}
 	account.sharedTokens, account.sharedNano = decision.MonthTokens, decision.MonthNanoUSD
@@ -182,12 +181,13 @@ func (l *Limiter) account(team, month string) *account {
 	return found
 }
 
-func askStore(ctx context.Context, s *store, held *Reservation, pendingTokens, pendingNano int64) (Decision, error) {
+func askStore(ctx context.Context, s *store, held *Reservation, telling *untold) (Decision, error) {
 	requests, tokens, month := keysOf(held.team, held.month)
 	b := held.budget
 	answer, err := s.run(ctx, admitScript, []string{requests, tokens, month},
 		b.RequestsPerMinute, b.TokensPerMinute, b.TokensPerMonth, b.NanoUSDPerMonth,
-		held.cost.Tokens, held.cost.NanoUSD, pendingTokens, pendingNano)
+		held.cost.Tokens, held.cost.NanoUSD, telling.tokens, telling.nano,
+		telling.requestsWindow.sum(held.local), telling.tokensWindow.sum(held.local))
 	if err != nil {
 		return Decision{}, err
 	}
@@ -222,15 +222,18 @@ func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spe
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err != nil {
+		account.untold.tokensWindow.add(held.local, delta.Tokens)
+	}
 	switch {
 	case !isCurrent: // the month has ended since
 	case err != nil:
-		account.pendingTokens += delta.Tokens
-		account.pendingNano += delta.NanoUSD
+		account.untold.tokens += delta.Tokens
+		account.untold.nano += delta.NanoUSD
 	case held.budget.hasMonth():
 		account.sharedTokens, account.sharedNano = shared[0], shared[1]
 	}
-	return Cost{account.sharedTokens + account.pendingTokens, account.sharedNano + account.pendingNano}
+	return Cost{account.sharedTokens + account.untold.tokens, account.sharedNano + account.untold.nano}
 }
 
 func settleStore(ctx context.Context, s *store, keys []string, held *Reservation, delta Cost) ([]int64, error) {

@@ -264,3 +264,29 @@ func TestTheMemoryOfGuessesIsBounded(t *testing.T) {
 		t.Errorf("%d addresses", len(g.current))
 	}
 }
+
+func TestAStoreThatIsBackIsToldOfTheLastMinute(t *testing.T) {
+	c := newCloud(t, 3)
+	budget := Budget{RequestsPerMinute: 30, TokensPerMinute: 3000}
+	c.server.SetError("LOADING")
+	for replica := range 3 {
+		for range 20 {
+			c.admit(replica, budget, 10)
+		}
+	}
+	c.server.SetError("")
+	time.Sleep(retryAfter + storeTimeout)
+	passed := 0
+	var last Decision
+	for n := range 30 {
+		decision, _ := c.admit(n%3, budget, 10)
+		if decision.Allowed {
+			passed++
+		}
+		last = decision
+	}
+	// each replica tells its ten with its first request, so the first two see fewer
+	if passed > 2 || last.UsedRequests < 30 || last.UsedTokens < 300 {
+		t.Errorf("%d requests passed after 30 were admitted alone: %+v", passed, last)
+	}
+}

@@ -55,18 +55,34 @@ func share(limit, replicas int64) int64 {
 
 // account is what one replica knows about a team.
 type account struct {
+	// requests and tokens are all that this replica admitted in the last minute.
 	requests window
 	tokens   window
 	month    string
-	// shared is the month as the store last reported it; pending is what it has not been told.
-	sharedTokens, sharedNano   int64
-	pendingTokens, pendingNano int64
+	// shared is the month as the store last reported it.
+	sharedTokens, sharedNano int64
+	// untold is what the store has not been told.
+	untold untold
+}
+
+// untold is what a replica admitted alone: of the month, and of the last minute.
+type untold struct {
+	tokens, nano   int64
+	requestsWindow window
+	tokensWindow   window
+}
+
+func (u *untold) addAll(o untold, now int64) {
+	u.tokens += o.tokens
+	u.nano += o.nano
+	u.requestsWindow.add(now, o.requestsWindow.sum(now))
+	u.tokensWindow.add(now, o.tokensWindow.sum(now))
 }
 
 func (a *account) begin(month string) {
 	if a.month < month {
 		a.month = month
-		a.sharedTokens, a.sharedNano, a.pendingTokens, a.pendingNano = 0, 0, 0, 0
+		a.sharedTokens, a.sharedNano, a.untold.tokens, a.untold.nano = 0, 0, 0, 0
 	}
 }
 
@@ -76,9 +92,9 @@ func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Deci
 	second := now.Unix()
 	d := Decision{Allowed: true, UsedRequests: a.requests.sum(second), UsedTokens: a.tokens.sum(second), isLocal: true}
 	switch {
-	case isSpent(b.TokensPerMonth, a.sharedTokens, a.pendingTokens, replicas):
+	case isSpent(b.TokensPerMonth, a.sharedTokens, a.untold.tokens, replicas):
 		d.refuse(MonthTokens, 0)
-	case isSpent(b.NanoUSDPerMonth, a.sharedNano, a.pendingNano, replicas):
+	case isSpent(b.NanoUSDPerMonth, a.sharedNano, a.untold.nano, replicas):
 		d.refuse(MonthUSD, 0)
 	case requests > 0 && d.UsedRequests+1 > requests:
 		d.refuse(Requests, a.requests.wait(now, 1, requests))
@@ -87,13 +103,15 @@ func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Deci
 		d.refuse(Tokens, a.tokens.wait(now, cost.Tokens, tokens))
 	}
 	if d.Allowed {
-		a.pendingTokens += cost.Tokens
-		a.pendingNano += cost.NanoUSD
+		a.untold.tokens += cost.Tokens
+		a.untold.nano += cost.NanoUSD
+		a.untold.requestsWindow.add(second, 1)
+		a.untold.tokensWindow.add(second, cost.Tokens)
 		a.count(second, cost.Tokens)
 		d.UsedRequests, d.UsedTokens = d.UsedRequests+1, d.UsedTokens+cost.Tokens
 	}
 	// clients see the whole limit, so what the other shares have is shown as used by nobody
-	d.MonthTokens, d.MonthNanoUSD = a.sharedTokens+a.pendingTokens, a.sharedNano+a.pendingNano
+	d.MonthTokens, d.MonthNanoUSD = a.sharedTokens+a.untold.tokens, a.sharedNano+a.untold.nano
 	return d
 }
 

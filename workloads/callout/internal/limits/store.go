@@ -23,9 +23,10 @@ import (
 const (
 	// storeTimeout bounds what a store that is away adds to a request.
 	storeTimeout = 50 * time.Millisecond
-	// retryAfter is how long a store that failed is not asked again.
-	retryAfter = time.Second
-	poolSize   = 64
+	// retryAfter is how long a store that failed several times in a row is not asked again.
+	retryAfter  = time.Second
+	failuresMax = 3
+	poolSize    = 64
 )
 
 var (
@@ -45,10 +46,12 @@ var (
 
 var errAway = errors.New("the store is away")
 
-// store is the Valkey that replicas count in together. After a failure it is left alone for a second.
+// store is the Valkey that replicas count in together. After three failures
+// in a row it is left alone for a second.
 type store struct {
 	client    *redis.Client
 	awayUntil atomic.Int64
+	failures  atomic.Int64
 	failing   atomic.Bool
 	onError   func()
 }
@@ -110,13 +113,17 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	defer cancel()
 	answer := script.Run(ctx, s.client, keys, args...)
 	if err := answer.Err(); err != nil {
-		s.awayUntil.Store(time.Now().Add(retryAfter).UnixNano())
 		s.onError()
+		if s.failures.Add(1) < failuresMax {
+			return nil, errAway
+		}
+		s.awayUntil.Store(time.Now().Add(retryAfter).UnixNano())
 		if !s.failing.Swap(true) {
 			slog.Error("store away, each replica spends its share alone", "error", err.Error())
 		}
 		return nil, errAway
 	}
+	s.failures.Store(0)
 	if until > 0 {
 		s.awayUntil.CompareAndSwap(now+int64(storeTimeout), 0)
 		if s.failing.Swap(false) {

@@ -114,9 +114,14 @@ func TokensTooLarge(tokens, limit int64) *Error {
 	return e.final()
 }
 
+// longestRetry is the longest wait that the official clients take from `retry-after`; of a longer one
+// they try again within seconds.
+const longestRetry = time.Minute
+
 // RateLimited refuses a request over a limit per minute; kind is "requests" or "tokens".
 func RateLimited(kind string, limit int64, retry time.Duration) *Error {
-	return limited(kind, fmt.Sprintf("Rate limit reached: %d %s per minute.", limit, kind), retry)
+	message := fmt.Sprintf("Rate limit reached: %d %s per minute.", limit, kind)
+	return limited(kind, message, min(retry, longestRetry))
 }
 
 // QuotaExceeded refuses a request of a team whose month is spent.

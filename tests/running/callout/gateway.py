@@ -1,0 +1,109 @@
+"""Envoy's configuration: one route, with the callout in front of an engine."""
+
+from typing import Any
+
+_HTTP = "type.googleapis.com/envoy.extensions.filters.http"
+_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_TLS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
+_MANAGER = (
+    "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3"
+    ".HttpConnectionManager"
+)
+
+
+def bootstrap(port: int, admin: int, callouts: list[int], engine: int) -> dict[str, Any]:
+    """Return Envoy's whole configuration; without callouts the engine is asked directly."""
+    return {
+        "admin": {"address": _address(admin)},
+        "static_resources": {
+            "listeners": [_listener(port, bool(callouts))],
+            "clusters": [_callout_cluster(callouts), _cluster("engine", [engine])],
+        },
+    }
+
+
+def _address(port: int) -> dict[str, Any]:
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def _cluster(name: str, ports: list[int]) -> dict[str, Any]:
+    endpoints = [{"endpoint": {"address": _address(port)}} for port in ports]
+    return {
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": "5s",
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},
+    }
+
+
+def _callout_cluster(ports: list[int]) -> dict[str, Any]:
+    """Return the callouts as Google's load balancer calls them: HTTP/2 over TLS, unverified."""
+    options = {
+        "@type": f"type.googleapis.com/{_OPTIONS}",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
+    tls = {"@type": _TLS, "common_tls_context": {"alpn_protocols": ["h2"]}}
+    check = {
+        "interval": "0.2s",
+        "no_traffic_interval": "0.2s",
+        "timeout": "1s",
+        "healthy_threshold": 1,
+        "unhealthy_threshold": 1,
+        "tcp_health_check": {},
+    }
+    return {
+        **_cluster("callout", ports),
+        "typed_extension_protocol_options": {_OPTIONS: options},
+        "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+        "health_checks": [check],
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+    }
+
+
+def _listener(port: int, has_callouts: bool) -> dict[str, Any]:
+    router = {
+        "name": "envoy.filters.http.router",
+        "typed_config": {"@type": f"{_HTTP}.router.v3.Router"},
+    }
+    manager = {
+        "@type": _MANAGER,
+        "stat_prefix": "gateway",
+        "stream_idle_timeout": "0s",
+        "route_config": {
+            "virtual_hosts": [
+                {
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [
+                        {"match": {"prefix": "/"}, "route": {"cluster": "engine", "timeout": "0s"}}
+                    ],
+                }
+            ]
+        },
+        "http_filters": [*([_processor()] if has_callouts else []), router],
+    }
+    name = "envoy.filters.network.http_connection_manager"
+    return {
+        "name": "gateway",
+        "address": _address(port),
+        "filter_chains": [{"filters": [{"name": name, "typed_config": manager}]}],
+    }
+
+
+def _processor() -> dict[str, Any]:
+    return {
+        "name": "callout",
+        "typed_config": {
+            "@type": f"{_HTTP}.ext_proc.v3.ExternalProcessor",
+            "grpc_service": {"envoy_grpc": {"cluster_name": "callout"}},
+            "message_timeout": "10s",
+            "processing_mode": {
+                "request_header_mode": "SEND",
+                "request_body_mode": "FULL_DUPLEX_STREAMED",
+                "request_trailer_mode": "SEND",
+                "response_header_mode": "SEND",
+                "response_body_mode": "FULL_DUPLEX_STREAMED",
+                "response_trailer_mode": "SEND",
+            },
+        },
+    }

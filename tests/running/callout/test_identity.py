@@ -1,0 +1,115 @@
+"""Who may call, through a real Envoy."""
+
+import json
+
+import pytest
+
+from tests.running.callout.world import bearer, key_entry, key_of, until
+
+pytestmark = pytest.mark.needs_tools
+PROMPT = {"model": "llama", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
+
+
+def test_a_request_passes_unchanged_with_the_headers_of_its_team(world):
+    world.start()
+    body = b'{ "model":"llama",  "max_tokens": 3, "prompt": "\xc3\xa9 \\u00e9 1.0e0" }\n'
+    forged = {
+        "x-gateway-inference-objective": "forged",
+        "x-gateway-inference-fairness-id": "forged",
+        "x-gateway-destination-endpoint": "10.0.0.1:8000",
+        "x-prefiller-host-port": "10.0.0.1:8000",
+        "x-llm-d-slo-ttft-ms": "1",
+        "cookie": "session=1",
+        "x-gateway-model-name": "llama",
+        "x-other": "stays",
+    }
+    answer = world.ask(body, {**bearer("ada"), **forged})
+    assert answer.status == 200
+    headers, seen = world.servers.requests[-1]
+    assert seen == body
+    assert headers["x-gateway-inference-objective"] == "batch"
+    assert headers["x-gateway-inference-fairness-id"] == "research"
+    assert headers["x-llm-d-inference-fairness-id"] == "research"
+    assert headers["x-gateway-model-name"] == "llama"
+    assert headers["x-other"] == "stays"
+    gone = {"authorization", "cookie", "x-prefiller-host-port", "x-llm-d-slo-ttft-ms"}
+    assert not (gone | {"x-gateway-destination-endpoint", "accept-encoding"}) & set(headers)
+
+
+def test_a_large_body_passes_in_parts(world):
+    world.start()
+    body = json.dumps({"model": "llama", "max_tokens": 1, "prompt": "x" * 3_000_000}).encode()
+    assert world.ask(body, bearer("ada")).status == 200
+    assert world.servers.requests[-1][1] == body
+
+
+def test_a_key_may_come_in_the_header_of_anthropics_clients(world):
+    world.start()
+    assert world.ask(PROMPT, {"x-api-key": key_of("ada")}, "/v1/messages").status == 200
+    assert "x-api-key" not in world.servers.requests[-1][0]
+
+
+def test_nobody_without_a_valid_key_reaches_an_engine(world):
+    world.start()
+    for headers in ({}, bearer("eve"), {"Authorization": "Bearer sk-1"}, {"Authorization": "x"}):
+        answer = world.ask(PROMPT, headers)
+        assert (answer.status, answer.code) == (401, "invalid_api_key")
+        assert answer.headers["content-type"] == "application/json"
+    assert world.servers.requests == []
+
+
+def test_a_key_of_a_team_that_is_not_set_up_is_refused(world):
+    world.start()
+    answer = world.ask(PROMPT, bearer("bob"))
+    assert (answer.status, answer.code) == (403, "unknown_team")
+
+
+def test_a_revoked_key_is_refused_within_five_seconds(world):
+    world.start()
+    assert world.ask(PROMPT, bearer("ada")).status == 200
+    world.servers.keys = {"keys": [key_entry("bob", "web")]}
+    assert until(lambda: world.ask(PROMPT, bearer("ada")).status == 401, 5.0) < 5.0
+
+
+def test_keys_stay_valid_while_secret_manager_is_away_and_their_age_shows(world):
+    world.start()
+    assert world.ask(PROMPT, bearer("ada")).status == 200
+    world.servers.keys = None
+    until(lambda: world.metric("callout_key_document_age_seconds") > 3)
+    assert world.ask(PROMPT, bearer("ada")).status == 200
+
+
+def test_keys_that_were_never_read_let_nobody_in(world):
+    world.servers.keys = None
+    world.start()
+    answer = world.ask(PROMPT, bearer("ada"))
+    assert (answer.status, answer.code) == (503, "service_unavailable")
+    assert world.servers.requests == []
+    assert world.metric("callout_key_document_age_seconds") == -1
+
+
+def test_a_change_of_the_file_counts_within_a_second(world):
+    world.start()
+    assert world.ask(PROMPT, bearer("bob")).status == 403
+    teams = {"research": {"models": ["llama"]}, "web": {"models": ["*"]}}
+    world.write(teams=teams)
+    assert until(lambda: world.ask(PROMPT, bearer("bob")).status == 200, 2.0) < 1.2
+    world.config_file.write_text("region: [")
+    until(lambda: b"configuration refused" in world.callouts[0].log.read_bytes())
+    assert world.ask(PROMPT, bearer("bob")).status == 200
+
+
+def test_models_are_those_of_the_team(world):
+    world.start()
+    listed = world.ask(None, bearer("ada"), "/v1/models", "GET")
+    assert [m["id"] for m in json.loads(listed.body)["data"]] == ["llama", "llama-sql"]
+    assert world.ask(None, {}, "/v1/models", "GET").status == 401
+    answer = world.ask({**PROMPT, "model": "other"}, bearer("ada"))
+    assert (answer.status, answer.code) == (404, "model_not_found")
+    assert len(world.servers.requests) == 1
+
+
+def test_a_platform_without_identities_lets_everybody_in_as_one_team(world):
+    world.start(keys=None, anonymous=True, teams={"anonymous": {"models": ["*"]}})
+    assert world.ask(PROMPT, {"Authorization": "Bearer unused"}).status == 200
+    assert world.servers.requests[-1][0]["x-gateway-inference-fairness-id"] == "anonymous"
