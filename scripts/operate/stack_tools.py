@@ -1,6 +1,7 @@
 """The tools that the parts of a stack need, as purposes of twin/tools/modules.yaml."""
 
 from infra.plan import Plan
+from infra.plan.clients import gated
 
 
 def purposes_of(plan: Plan) -> list[str]:
@@ -13,4 +14,6 @@ def purposes_of(plan: Plan) -> list[str]:
         purposes.append("groups")
     if any(model.disaggregated is not None for model in plan.platform.models.values()):
         purposes.append("roles")
+    if gated(plan.platform) is not None:
+        purposes.append("clients")
     return purposes
