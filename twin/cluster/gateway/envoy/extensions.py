@@ -63,7 +63,9 @@ def _stage(stage: str, chains: tuple[Chain, ...]) -> list[EnvoyJson]:
 
 
 def _filter(name: str, stage: str, processor: Processor) -> EnvoyJson:
-    size = int(all_rules()["gateway.extension.message"].value)
+    is_traffic = stage == "traffic_extension"
+    # not of the body-based router, which sends a prompt back in one message
+    size = int(all_rules()["gateway.extension.message"].value) if is_traffic else None
     fields: EnvoyJson = {
         "grpc_service": grpc_service(processor, size),
         "processing_mode": processing_mode(processor),
@@ -72,7 +74,7 @@ def _filter(name: str, stage: str, processor: Processor) -> EnvoyJson:
         if processor.timeout_seconds is None
         else f"{processor.timeout_seconds:g}s",
     }
-    if stage == "traffic_extension":
+    if is_traffic:
         fields["route_cache_action"] = "RETAIN"  # it does not affect which backend is chosen
     if processor.forward_headers:
         patterns = [{"exact": name, "ignore_case": True} for name in processor.forward_headers]
