@@ -88,6 +88,12 @@ def gateway() -> None:
 
 
 @bench.command()
+def callout() -> None:
+    """Measure the latency that the callout adds at the gateway, at 200 requests a second."""
+    _run("callout")
+
+
+@bench.command()
 def disagg() -> None:
     """Simulate disaggregated serving and whole replicas."""
     _run("disagg")

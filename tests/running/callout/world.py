@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.running.callout import gateway
+from scripts.bench.callout_gateway import bootstrap
 from tests.running.callout.servers import Servers
 from twin.host.ports import free_port, free_ports
 from twin.toolchain import tool
@@ -148,7 +148,7 @@ class World:
         port, admin = free_ports(2)
         file = self.folder / "envoy.json"
         ports = [callout.port for callout in self.callouts]
-        file.write_text(json.dumps(gateway.bootstrap(port, admin, ports, self.servers.port)))
+        file.write_text(json.dumps(bootstrap(port, admin, ports, self.servers.port)))
         with (self.folder / "envoy.log").open("wb") as log:
             self._envoy = subprocess.Popen(
                 [

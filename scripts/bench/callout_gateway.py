@@ -1,4 +1,4 @@
-"""Envoy's configuration: one route, with the callout in front of an engine."""
+"""Envoy with the callout in front of one engine: its configuration, for tests and figures."""
 
 from typing import Any
 
@@ -11,12 +11,25 @@ _MANAGER = (
 )
 
 
-def bootstrap(port: int, admin: int, callouts: list[int], engine: int) -> dict[str, Any]:
-    """Return Envoy's whole configuration; without callouts the engine is asked directly."""
+def bootstrap(
+    port: int, admin: int, callouts: list[int], engine: int, plain_port: int | None = None
+) -> dict[str, Any]:
+    """Return Envoy's whole configuration.
+
+    Args:
+        port: where requests pass the callouts.
+        admin: port of Envoy's admin interface.
+        callouts: gRPC ports of the replicas.
+        engine: port of the engine.
+        plain_port: where requests reach the engine without a callout, if anywhere.
+    """
+    listeners = [_listener("gateway", port, has_callouts=True)]
+    if plain_port is not None:
+        listeners.append(_listener("plain", plain_port, has_callouts=False))
     return {
         "admin": {"address": _address(admin)},
         "static_resources": {
-            "listeners": [_listener(port, bool(callouts))],
+            "listeners": listeners,
             "clusters": [_callout_cluster(callouts), _cluster("engine", [engine])],
         },
     }
@@ -38,12 +51,12 @@ def _cluster(name: str, ports: list[int]) -> dict[str, Any]:
 
 def _callout_cluster(ports: list[int]) -> dict[str, Any]:
     """Return the callouts as Google's load balancer calls them: HTTP/2 over TLS, unverified."""
-    options = {
+    options: dict[str, Any] = {
         "@type": f"type.googleapis.com/{_OPTIONS}",
         "explicit_http_config": {"http2_protocol_options": {}},
     }
     tls = {"@type": _TLS, "common_tls_context": {"alpn_protocols": ["h2"]}}
-    check = {
+    check: dict[str, Any] = {
         "interval": "0.2s",
         "no_traffic_interval": "0.2s",
         "timeout": "1s",
@@ -60,14 +73,14 @@ def _callout_cluster(ports: list[int]) -> dict[str, Any]:
     }
 
 
-def _listener(port: int, has_callouts: bool) -> dict[str, Any]:
+def _listener(name: str, port: int, *, has_callouts: bool) -> dict[str, Any]:
     router = {
         "name": "envoy.filters.http.router",
         "typed_config": {"@type": f"{_HTTP}.router.v3.Router"},
     }
     manager = {
         "@type": _MANAGER,
-        "stat_prefix": "gateway",
+        "stat_prefix": name,
         "stream_idle_timeout": "0s",
         "route_config": {
             "virtual_hosts": [
@@ -82,11 +95,11 @@ def _listener(port: int, has_callouts: bool) -> dict[str, Any]:
         },
         "http_filters": [*([_processor()] if has_callouts else []), router],
     }
-    name = "envoy.filters.network.http_connection_manager"
+    kind = "envoy.filters.network.http_connection_manager"
     return {
-        "name": "gateway",
+        "name": name,
         "address": _address(port),
-        "filter_chains": [{"filters": [{"name": name, "typed_config": manager}]}],
+        "filter_chains": [{"filters": [{"name": kind, "typed_config": manager}]}],
     }
 
 
