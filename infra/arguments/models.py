@@ -24,8 +24,9 @@ from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
+from infra.plan.front import has_internal_gateways
 from infra.plan.names import Names, claim_name
-from infra.stack import ClusterMode, Form, Layer, Platform
+from infra.stack import ClusterMode, Exposure, Form, Front, Layer, Platform
 
 
 def identity_args(
@@ -236,10 +237,10 @@ def gateway_args(
     subnetwork: pulumi.Input[str],
 ) -> InferenceGatewayArgs:
     """Return the arguments of a region's gateway, with the models that run there."""
-    gateway = platform.gateway
+    gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
-        exposure=gateway.exposure.value,
+        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
@@ -254,7 +255,9 @@ def gateway_args(
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
-    if gateway.requests_per_minute is not None:
+    if gateway.front is Front.GLOBAL:
+        args["global_access"] = True
+    elif gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute
     if gateway.port is not None:
         args["port"] = gateway.port

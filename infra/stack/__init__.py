@@ -12,6 +12,7 @@ from infra.stack.engines import (
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.fields import BootDisk
+from infra.stack.front import Front, Publish
 from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
@@ -64,6 +65,7 @@ __all__ = [
     "Exposure",
     "Flaw",
     "Form",
+    "Front",
     "Gateway",
     "Guess",
     "ImageBuilds",
@@ -78,6 +80,7 @@ __all__ = [
     "Pictures",
     "Platform",
     "Provisioning",
+    "Publish",
     "Quantization",
     "Ranges",
     "Receiver",

@@ -90,6 +90,9 @@ class InferenceGatewayArgs(TypedDict):
     """Region of the cluster, where the address is reserved."""
     certificate: NotRequired[str]
     """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
+    global_access: NotRequired[bool]
+    """Internal only: whether clients of other regions reach it, as a global front needs. Default
+    no."""
     has_definitions: NotRequired[bool]
     """Whether the cluster has the kinds InferenceObjective and InferenceModelRewrite already, from
     another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
@@ -132,6 +135,8 @@ class InferenceGateway(pulumi.ComponentResource):
 
     address: pulumi.Output[str]
     """IP address of the endpoint."""
+    gateway_id: pulumi.Output[str]
+    """`NAMESPACE/NAME` of the Gateway, known once its load balancer is programmed."""
     gateway_name: pulumi.Output[str]
     """Name of the Gateway in its namespace."""
     pools: pulumi.Output[list[str]]
@@ -149,7 +154,7 @@ class InferenceGateway(pulumi.ComponentResource):
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
         guard = self._build_guard(name, args)
-        self._build_tls(name, args, behind)
+        self._build_policy(name, args, behind)
         self._build_router(name, args, behind)
         definitions = tuple(self._build_definitions(name, args))
         backends = Backends(name, args, self._opts, behind, guard, definitions)
@@ -157,10 +162,16 @@ class InferenceGateway(pulumi.ComponentResource):
         for model in models:
             backends.add(model)
         self.address = address.address
+        self.gateway_id = gateway.id
         self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
         self.pools = pulumi.Output.from_input([model.pool_name for model in models])
         self.register_outputs(
-            {"address": self.address, "gatewayName": self.gateway_name, "pools": self.pools}
+            {
+                "address": self.address,
+                "gatewayId": self.gateway_id,
+                "gatewayName": self.gateway_name,
+                "pools": self.pools,
+            }
         )
 
     def _build_address(self, name: str, args: InferenceGatewayArgs) -> "compute.Address":
@@ -201,21 +212,30 @@ class InferenceGateway(pulumi.ComponentResource):
             opts=self._opts,
         )
 
-    def _build_tls(
+    def _build_policy(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
-        if args.get("certificate") is None:
+        """Builds the policy of the Gateway: its TLS, and access from other regions."""
+        has_tls, reached = args.get("certificate") is not None, args.get("global_access", False)
+        if not has_tls and not reached:
             return
-        gateway = args["gateway_name"]
-        made = ssl_policy(
-            f"{name}-tls",
+        gateway, opts = args["gateway_name"], behind
+        if has_tls:
+            made = ssl_policy(
+                f"{name}-tls",
+                gateway,
+                project=args.get("project"),
+                region=args["region"],
+                opts=self._opts,
+            )
+            opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
+        policy = gateway_policy(
             gateway,
-            project=args.get("project"),
-            region=args["region"],
-            opts=self._opts,
+            args["namespace"],
+            global_access=reached,
+            ssl_policy_name=gateway if has_tls else None,
         )
-        opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
-        register(f"{name}-policy", gateway_policy(gateway, args["namespace"], gateway), opts)
+        register(f"{name}-policy", policy, opts)
 
     def _build_router(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
