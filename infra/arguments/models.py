@@ -24,7 +24,7 @@ from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
-from infra.plan.front import has_internal_gateways
+from infra.plan.front import has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
 from infra.stack import ClusterMode, Exposure, Form, Front, Layer, Platform
 
@@ -255,6 +255,8 @@ def gateway_args(
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
+    if is_published(gateway):
+        args["is_published"] = True
     if gateway.front is Front.GLOBAL:
         args["global_access"] = True
     elif gateway.requests_per_minute is not None:

@@ -7,9 +7,8 @@ from pulumi_gcp import compute
 
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import SeenObject
+from gke_inference.gateway.inference_gateway import FORWARDING_RULES
 
-FORWARDING_RULES = "networking.gke.io/forwarding-rules"
-"""Annotation in which GKE names the forwarding rules of a Gateway."""
 _MOST_CONSUMERS = 5000
 """Projects that an attachment accepts at most
 (docs.cloud.google.com/vpc/docs/about-controlling-access)."""

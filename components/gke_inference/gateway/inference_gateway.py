@@ -1,5 +1,6 @@
 """The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
 
+import json
 from typing import NotRequired, TypedDict
 
 import pulumi
@@ -12,6 +13,9 @@ from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
 from .router import router_objects, routing_extension
+
+FORWARDING_RULES = "networking.gke.io/forwarding-rules"
+"""Annotation in which GKE names the forwarding rules of a Gateway."""
 
 
 class RoutedCanaryArgs(TypedDict):
@@ -98,6 +102,9 @@ class InferenceGatewayArgs(TypedDict):
     another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
     hostname: NotRequired[str]
     """Host clients use; needs `certificate`. Without it every host is answered."""
+    is_published: NotRequired[bool]
+    """Whether a run waits until GKE has named the forwarding rule, which `PublishedGateway` reads.
+    Default no."""
     log_percent: NotRequired[float]
     """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
     picker_failure: NotRequired[str]
@@ -275,7 +282,7 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
         "gateway",
         args["gateway_name"],
         args["namespace"],
-        annotations={"pulumi.com/waitFor": "condition=Programmed"},
+        annotations={"pulumi.com/waitFor": _awaited(args)},
         labels=labels_for(args["gateway_name"], "gateway"),
         spec={
             "addresses": [{"type": "NamedAddress", "value": args["address_name"]}],
@@ -283,6 +290,15 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
             "listeners": listeners,
         },
     )
+
+
+def _awaited(args: InferenceGatewayArgs) -> str:
+    """Returns what a run waits for, as an annotation for Pulumi."""
+    programmed = "condition=Programmed"
+    if not args.get("is_published", False):
+        return programmed
+    key = FORWARDING_RULES.replace(".", "\\.")
+    return json.dumps([programmed, f"jsonpath={{.metadata.annotations.{key}}}"])
 
 
 def _listener(

@@ -10,7 +10,7 @@ from typing import Any
 
 from pulumi.runtime import mocks
 
-from gke_inference.front.published_gateway import FORWARDING_RULES
+from gke_inference.gateway.inference_gateway import FORWARDING_RULES
 from infra.program import deploy
 from infra.stack import Platform
 from tests.contract.recorder import Recorder, Records, install

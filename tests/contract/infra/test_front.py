@@ -64,6 +64,11 @@ def made(cloud: CloudRecorder, monkeypatch):
 def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
     found = made(stack())
     assert {each["spec"]["gatewayClassName"] for each in found["Gateway"]} == {"gke-l7-rilb"}
+    awaited = found["Gateway"][0]["metadata"]["annotations"]["pulumi.com/waitFor"]
+    assert json.loads(awaited) == [
+        "condition=Programmed",
+        r"jsonpath={.metadata.annotations.networking\.gke\.io/forwarding-rules}",
+    ]
     policies = [each["spec"]["default"] for each in found["GCPGatewayPolicy"]]
     assert [each["allowGlobalAccess"] for each in policies] == [True, True, True]
     attachments = sorted(found["ServiceAttachment"], key=lambda each: REGIONS.index(each["region"]))
