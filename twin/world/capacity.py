@@ -67,7 +67,9 @@ class GivenCertificate(_Strict):
 
     name: str
     region: str = "*"
-    """Its region; `*` and `?` match."""
+    """Its region, or `global`; `*` and `?` match."""
+    hostname: str = ""
+    """Host that a global one is for; a gateway's is for the host of its listener."""
 
 
 class World(_Strict):
