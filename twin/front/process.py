@@ -82,7 +82,7 @@ class FrontTier:
 
     def _certificate(self, records: list[Record], name: str, address: str) -> Certificate | None:
         """Return the global certificate of a name, as Google would issue it, where it is ACTIVE."""
-        if not named_certificates.is_active(self._paths, "global", name):
+        if not named_certificates.is_active(self._paths, "global", last_segment(name)):
             return None
         return managed_certificate(
             self._paths.pki / "ca",

@@ -22,6 +22,7 @@ from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.wire.kube import Kube
+from twin.world.capacity import World
 
 _log = logging.getLogger(__name__)
 _DEBOUNCE_SECONDS = 0.05
@@ -109,6 +110,9 @@ class GatewayController:
 
     def _round(self, statuses: StatusWriter) -> None:
         """Reconcile where something changed, and now and then; else only look after Envoys."""
+        if self._is_lost():
+            self._vanish()
+            return
         ports = _moved_ports(self._ctx.dir)
         due = self._unsettled or time.monotonic() > self._next_full or ports != self._ports
         if self._store.changed.is_set() or due:
@@ -120,6 +124,22 @@ class GatewayController:
         else:
             for key, model in self._applied.items():
                 self._keep(key, model)
+
+    def _is_lost(self) -> bool:
+        """Return whether the whole region is down (rule gateway.lost-region)."""
+        try:
+            return World.load(self._ctx.paths.capacity_file).is_lost(self._ctx.spec.region)
+        except ValueError:  # half an edit: whoever asks for capacity says what is wrong
+            return False
+
+    def _vanish(self) -> None:
+        """End every Envoy with the requests under way; when the region is back they start again."""
+        for key, plane in self._planes.items():
+            if plane.process.pid() is not None:
+                plane.process.stop()
+                self._announced.pop(key, None)
+                self._ctx.events.emit("gateway.lost", "/".join(key), "its region is down")
+        self._unsettled = True
 
     def _snapshot(self) -> Snapshot:
         from twin.cluster.base import podports  # noqa: PLC0415  (the agent package is heavy)
