@@ -22,6 +22,8 @@ class RegionNetwork:
     """Name of the secondary range for pods; None where the cluster exists and has one."""
     services_range: pulumi.Input[str] | None
     """Name of the secondary range for services; None as that for pods."""
+    published: pulumi.Input[str] | None = None
+    """Subnet that published connections come from; None where nothing is published."""
     after: tuple[pulumi.Resource, ...] = ()
     """What has to be there before the cluster."""
 
@@ -37,6 +39,9 @@ def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[s
             after=(network,),
             network=network.network_id,
             pods_range=network.pods_range_name,
+            published=None
+            if platform.regions[name].published is None
+            else network.published_subnetworks.apply(lambda links, region=name: links[region]),
             services_range=network.services_range_name,
             subnetwork=network.subnetworks.apply(lambda names, region=name: names[region]),
         )
@@ -50,5 +55,7 @@ def _existing(platform: Platform) -> dict[str, RegionNetwork]:
         network, subnet = platform.existing.network, region.existing.subnet
         if network is None or subnet is None:
             raise ValueError(f"regions.{name}.existing.subnet must be set")
-        found[name] = RegionNetwork(network, subnet.name, subnet.pods, subnet.services)
+        where = subnet.name.rpartition("/")[0]
+        published = None if subnet.published is None else f"{where}/{subnet.published}"
+        found[name] = RegionNetwork(network, subnet.name, subnet.pods, subnet.services, published)
     return found

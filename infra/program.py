@@ -1,22 +1,19 @@
 """The whole platform: project, network, regions, and what the stack gives to the outside."""
 
-from collections.abc import Mapping
-
 import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
-from gke_inference.gateway.record import GatewayRecord, GatewayRecordArgs
 from infra.arguments import provisioning as assemble
-from infra.arguments.hostname import record_args
 from infra.clients import keep_keys
 from infra.exports import exports
+from infra.front import build_front
 from infra.images import build_images
 from infra.network import build_network
 from infra.observe import observe, set_budget
 from infra.plan import resolve
 from infra.project import enable_services, let_adapters_read
 from infra.protection import protect_stateful
-from infra.region import BuiltRegion, build_region
+from infra.region import build_region
 from infra.stack import Layer, Platform
 
 
@@ -44,29 +41,10 @@ def deploy(platform: Platform) -> None:
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     let_adapters_read(platform, clusters)
     keep_keys(platform, clusters)
-    _lead_clients(platform, built, ready)
+    front = build_front(platform, networks, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)
     else:
         set_budget(plan, ready)
-    for name, value in exports(plan, built).items():
+    for name, value in exports(plan, built, front).items():
         pulumi.export(name, value)
-
-
-def _lead_clients(
-    platform: Platform, built: Mapping[str, BuiltRegion], opts: pulumi.ResourceOptions
-) -> None:
-    """Make the record of the host name, where the stack names a zone for it."""
-    addresses = {
-        region: parts.gateway.address
-        for region, parts in built.items()
-        if parts.gateway is not None
-    }
-    args = record_args(platform, addresses)
-    if args is None:
-        return
-    GatewayRecord("gateway-record", args, opts)
-    for name, team in platform.teams.items():
-        if team.hostname is not None:
-            own: GatewayRecordArgs = {**args, "hostname": team.hostname}
-            GatewayRecord(f"gateway-record-{name}", own, opts)

@@ -8,6 +8,7 @@ from gke_inference.capacity.accelerator_pool import AcceleratorPool
 from gke_inference.capacity.compute_class import ComputeClass
 from gke_inference.cluster.cluster import InferenceCluster
 from gke_inference.cluster.existing_cluster import ExistingCluster
+from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.inference_gateway import InferenceGateway
 from gke_inference.namespace.serving_namespace import ServingNamespace
@@ -17,6 +18,7 @@ from gke_inference.operators.group_operator import (
 )
 from gke_inference.operators.metrics_adapter import MetricsAdapter
 from gke_inference.storage.model_bucket import ModelBucket
+from infra.arguments import front as assemble_front
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import certificate_args
@@ -42,6 +44,8 @@ class BuiltRegion:
 
     cluster: Cluster
     gateway: InferenceGateway | None
+    published: PublishedGateway | None = None
+    """What other networks, and a global front, connect to."""
 
 
 def build_region(
@@ -88,17 +92,19 @@ def build_region(
     if region.has_groups:  # models come behind it, and go before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
+    gateway = _build_serving(
+        platform,
+        region,
+        buckets,
+        network,
+        capacity,
+        _build_certificate(platform, region, opts),
+        inside,
+    )
     return BuiltRegion(
         cluster=cluster,
-        gateway=_build_serving(
-            platform,
-            region,
-            buckets,
-            network,
-            capacity,
-            _build_certificate(platform, region, opts),
-            inside,
-        ),
+        gateway=gateway,
+        published=_publish(platform, region, network, gateway, inside),
     )
 
 
@@ -134,6 +140,26 @@ def _build_certificate(
     if args is None or not region.has_gateway:
         return []
     return [GatewayCertificate(f"{region.name}-certificate", args, opts)]
+
+
+def _publish(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    gateway: InferenceGateway | None,
+    inside: pulumi.ResourceOptions,
+) -> PublishedGateway | None:
+    """Publish the region's gateway, where the stack asks for it."""
+    if gateway is None:
+        return None
+    args = assemble_front.published_args(
+        platform, region.name, gateway.gateway_id, network.published
+    )
+    if args is None:
+        return None
+    behind = pulumi.ResourceOptions(depends_on=[gateway])
+    opts = pulumi.ResourceOptions.merge(inside, behind)
+    return PublishedGateway(f"{region.name}-published", args, opts)
 
 
 def _build_capacity(

@@ -4,6 +4,7 @@
 a preview needs no control plane. After a crash the next daemon finds clusters and state again.
 """
 
+import functools
 import hashlib
 import json
 import logging
@@ -118,13 +119,18 @@ def repair(paths: TwinPaths) -> list[str]:
 
 def shut_down(paths: TwinPaths) -> None:
     """End every process of the twin."""
+    from twin.front import process as front  # noqa: PLC0415 - not needed to find a daemon
+
     processes.stop(paths, NAME)
+    front.stop(paths)
     for folder in clusters.folders(paths):
         clusters.stop(folder, paths)
     processes.stop(paths, *processes.running(paths))
 
 
 def _serve(paths: TwinPaths) -> None:
+    from twin.front.dns import Prober  # noqa: PLC0415
+    from twin.front.process import FrontTier  # noqa: PLC0415
     from twin.providers.gcp import server as cloud  # noqa: PLC0415 - not needed to find a daemon
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
@@ -138,7 +144,13 @@ def _serve(paths: TwinPaths) -> None:
     partial = paths.daemon_file.with_suffix(".tmp")
     partial.write_text(json.dumps({"gcp": gcp_port, "kubernetes": kubernetes_port, "code": code}))
     partial.replace(paths.daemon_file)
-    threading.Thread(target=keep_short, args=(paths, stop), daemon=True, name="logs").start()
+    beside = {
+        "logs": functools.partial(keep_short, paths),
+        "front": FrontTier(paths).run,
+        "dns": Prober(paths).run,
+    }
+    for name, run in beside.items():
+        threading.Thread(target=run, args=(stop,), daemon=True, name=name).start()
     stop.wait()
     for server in (gcp_server, kubernetes_server):
         server.stop(grace=1).wait()

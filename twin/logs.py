@@ -36,6 +36,7 @@ def cap(file: Path, limit: int = LIMIT_BYTES, kept: int = _KEPT_BYTES) -> bool:
 def logs_of(paths: TwinPaths) -> Iterable[Path]:
     """Yield every file that a process of the twin appends to."""
     yield from paths.logs.glob("*.log")
+    yield from paths.logs.glob("*.jsonl")
     for folder in paths.clusters.glob("*/logs"):
         yield from folder.rglob("*.log")
         yield from folder.rglob("*.jsonl")

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+    from .front.dns_front import DnsFront, DnsFrontArgs
+    from .front.global_front import FrontRegionArgs, GlobalFront, GlobalFrontArgs
+    from .front.published_gateway import PublishedGateway, PublishedGatewayArgs
     from .gateway.certificate import GatewayCertificate, GatewayCertificateArgs
     from .gateway.inference_gateway import (
         InferenceGateway,
@@ -88,16 +91,21 @@ __all__ = [
     "CounterStoreArgs",
     "Dashboards",
     "DashboardsArgs",
+    "DnsFront",
+    "DnsFrontArgs",
     "EngineRepository",
     "EngineRepositoryArgs",
     "ExistingCluster",
     "ExistingClusterArgs",
+    "FrontRegionArgs",
     "FuseVolume",
     "FuseVolumeArgs",
     "GatewayCertificate",
     "GatewayCertificateArgs",
     "GatewayRecord",
     "GatewayRecordArgs",
+    "GlobalFront",
+    "GlobalFrontArgs",
     "ImageAdmission",
     "ImageAdmissionArgs",
     "ImageAttestor",
@@ -132,6 +140,8 @@ __all__ = [
     "NodeImageCache",
     "NodeImageCacheArgs",
     "ObservedModelArgs",
+    "PublishedGateway",
+    "PublishedGatewayArgs",
     "ReceiverArgs",
     "RegionRangesArgs",
     "RouteSourceArgs",
@@ -182,12 +192,17 @@ _HOMES = {
     "CounterStoreArgs": "clients.counter_store",
     "Dashboards": "observability.dashboards",
     "DashboardsArgs": "observability.dashboards",
+    "DnsFront": "front.dns_front",
+    "DnsFrontArgs": "front.dns_front",
     "EngineRepository": "images.repository",
     "EngineRepositoryArgs": "images.repository",
     "ExistingCluster": "cluster.existing_cluster",
     "ExistingClusterArgs": "cluster.existing_cluster",
+    "FrontRegionArgs": "front.global_front",
     "FuseVolume": "storage.fuse_volume",
     "FuseVolumeArgs": "storage.fuse_volume",
+    "GlobalFront": "front.global_front",
+    "GlobalFrontArgs": "front.global_front",
     "ImageAdmission": "images.admission",
     "ImageAdmissionArgs": "images.admission",
     "ImageAttestor": "images.attestor",
@@ -226,6 +241,8 @@ _HOMES = {
     "NodeImageCache": "capacity.node_image_cache",
     "NodeImageCacheArgs": "capacity.node_image_cache",
     "ObservedModelArgs": "observability.dashboards",
+    "PublishedGateway": "front.published_gateway",
+    "PublishedGatewayArgs": "front.published_gateway",
     "ReceiverArgs": "observability.alerts",
     "RegionRangesArgs": "cluster.network",
     "RoutedCanaryArgs": "gateway.inference_gateway",

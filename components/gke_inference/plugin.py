@@ -12,6 +12,9 @@ from .cluster.cluster import InferenceCluster
 from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
 from .cluster.workload_identity import WorkloadIdentity
+from .front.dns_front import DnsFront
+from .front.global_front import GlobalFront
+from .front.published_gateway import PublishedGateway
 from .gateway.certificate import GatewayCertificate
 from .gateway.inference_gateway import InferenceGateway
 from .gateway.model_routes import ModelRoutes
@@ -51,11 +54,13 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ConnectedModels,
     CounterStore,
     Dashboards,
+    DnsFront,
     EngineRepository,
     ExistingCluster,
     FuseVolume,
     GatewayCertificate,
     GatewayRecord,
+    GlobalFront,
     ImageAdmission,
     ImageAttestor,
     ImageBuild,
@@ -71,6 +76,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Monitoring,
     Network,
     NodeImageCache,
+    PublishedGateway,
     ServingNamespace,
     TeamShare,
     WeightsGate,

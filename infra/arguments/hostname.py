@@ -9,8 +9,8 @@ from gke_inference.gateway.record import GatewayRecordArgs
 from infra.stack import Platform
 
 
-def certificate_args(platform: Platform, region: str) -> GatewayCertificateArgs | None:
-    """Return the arguments of a region's certificate, where the stack issues it."""
+def certificate_args(platform: Platform, location: str) -> GatewayCertificateArgs | None:
+    """Return the arguments of a certificate of a region or `global`, where the stack issues it."""
     gateway = platform.gateway
     if not gateway.issue_certificate or gateway.dns is None:
         return None
@@ -20,7 +20,7 @@ def certificate_args(platform: Platform, region: str) -> GatewayCertificateArgs 
         certificate_name=gateway.certificate,
         hostname=gateway.hostname,
         labels={"env": platform.environment},
-        location=region,
+        location=location,
         project=platform.project,
         ttl_seconds=gateway.dns.ttl_seconds,
         zone=gateway.dns.zone,

@@ -26,8 +26,9 @@ from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.clients import gated
+from infra.plan.front import has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
-from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
+from infra.stack import ClusterMode, Engine, Exposure, Form, Front, Layer, Platform, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
@@ -243,10 +244,10 @@ def gateway_args(
     subnetwork: pulumi.Input[str],
 ) -> InferenceGatewayArgs:
     """Return the arguments of a region's gateway, with the models that run there."""
-    gateway = platform.gateway
+    gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
-        exposure=gateway.exposure.value,
+        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
@@ -261,7 +262,11 @@ def gateway_args(
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
-    if gateway.requests_per_minute is not None:
+    if is_published(gateway):
+        args["is_published"] = True
+    if gateway.front is Front.GLOBAL:
+        args["global_access"] = True
+    elif gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute
     if gateway.port is not None:
         args["port"] = gateway.port

@@ -255,9 +255,12 @@ def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClu
 
 
 def _ranges(ranges: Ranges) -> RegionRangesArgs:
-    return RegionRangesArgs(
+    args = RegionRangesArgs(
         nodes_cidr=ranges.nodes,
         pods_cidr=ranges.pods,
         proxy_cidr=ranges.proxies,
         services_cidr=ranges.services,
     )
+    if ranges.published is not None:
+        args["published_cidr"] = ranges.published
+    return args

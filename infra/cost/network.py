@@ -7,7 +7,8 @@ from gke_inference.catalogue.platform_prices import unit_price
 from infra.cost.nodes import Nodes
 from infra.cost.parts import NETWORK, Part, always, hourly, listed, part
 from infra.cost.usage import Usage
-from infra.stack import Exposure, Platform
+from infra.plan.front import has_internal_gateways, in_front, is_published
+from infra.stack import Front, Platform
 from planner.amount import Amount
 
 _MOST_BY_MACHINE: Final = 32
@@ -27,7 +28,7 @@ def network_parts(
         usage: What is assumed.
     """
     traffic = always(usage.traffic_gib)
-    if platform.gateway.exposure is Exposure.EXTERNAL:
+    if not has_internal_gateways(platform.gateway):
         balancer = "external load balancer"
         yield listed(NETWORK, f"{balancer}, forwarding rule", region, "forwarding-rules", always(1))
         item = "external-load-balancer-data"
@@ -38,9 +39,28 @@ def network_parts(
         balancer = "internal load balancer"
         yield part(NETWORK, f"{balancer}, proxy instances", region, None, always(1))
         yield part(NETWORK, f"{balancer}, data both ways", region, None, traffic * 2, unit=_GIB)
+    if is_published(platform.gateway):
+        yield part(NETWORK, "Private Service Connect, data", region, None, traffic * 2, unit=_GIB)
     if platform.existing.network is None:
         yield _nat_gateway(region, nodes)
         yield listed(NETWORK, "NAT address", region, "nat-address", always(1))
+
+
+def front_parts(platform: Platform, usage: Usage) -> Iterator[Part]:
+    """Yield what the front over all regions costs; prices of global ones are in no catalogue yet.
+
+    Args:
+        platform: The stack.
+        usage: What is assumed, of each region.
+    """
+    if platform.gateway.front is not Front.GLOBAL:
+        return
+    traffic = always(usage.traffic_gib * len(in_front(platform)))
+    balancer = "global load balancer"
+    yield part(NETWORK, f"{balancer}, forwarding rules", "", None, always(1))
+    yield part(NETWORK, f"{balancer}, data both ways", "", None, traffic * 2, unit=_GIB)
+    yield part(NETWORK, "Cloud Armor policy of the front", "", None, always(1))
+    yield part(NETWORK, "traffic of the front to the internet", "", None, traffic, unit=_GIB)
 
 
 def _nat_gateway(region: str, nodes: Iterable[Nodes]) -> Part:

@@ -8,7 +8,7 @@ from infra.cost.clients import client_parts
 from infra.cost.cluster import cluster_parts
 from infra.cost.committed import Commitments, commitments
 from infra.cost.costing import served
-from infra.cost.network import network_parts
+from infra.cost.network import front_parts, network_parts
 from infra.cost.nodes import accelerator_nodes, system_nodes
 from infra.cost.observability import observability_parts
 from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
@@ -117,4 +117,5 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)
     if has_clusters:
+        yield from front_parts(plan.platform, usage)
         yield from project_parts(plan)

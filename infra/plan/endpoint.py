@@ -6,9 +6,18 @@ from infra.stack import Gateway, Platform
 
 def endpoint(gateway: Gateway, address: str) -> str:
     """Return the URL of a gateway, without the port where the scheme says it."""
-    scheme, usual = ("http", 80) if gateway.certificate is None else ("https", 443)
-    port = gateway.port or usual
-    return f"{scheme}://{gateway.hostname or address}" + ("" if port == usual else f":{port}")
+    scheme = "http" if gateway.certificate is None else "https"
+    port = "" if gateway.port in (None, _usual(gateway)) else f":{gateway.port}"
+    return f"{scheme}://{gateway.hostname or address}{port}"
+
+
+def port_of(gateway: Gateway) -> int:
+    """Return the port of a gateway, and of the front before it."""
+    return gateway.port or _usual(gateway)
+
+
+def _usual(gateway: Gateway) -> int:
+    return 80 if gateway.certificate is None else 443
 
 
 def catalogue_path(platform: Platform) -> str:

@@ -81,6 +81,14 @@ class Names:
         """Return the name of the gateway's address, the same in every region."""
         return self._name("compute", "gateway")
 
+    def front(self) -> str:
+        """Return the name of the front over all regions, and the first part of its parts' names."""
+        return self._name("compute", "front")
+
+    def front_of(self, model: str) -> str:
+        """Return the name of the front's backends of one model."""
+        return self._name("compute", f"front-{object_name(model)}")
+
     def disk(self, model: str, region: str) -> str:
         """Return the name of a model's disks in a region."""
         return self._name("compute", f"{object_name(model)}-{region}")

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
 from infra.plan import Plan, RegionPlan
+from infra.plan.endpoint import port_of
+from infra.plan.front import has_internal_gateways, is_published, with_gateway
 from infra.quota.claims import claims
 from infra.quota.nodes import system_nodes
 from infra.quota.parts import Ask
-from infra.stack import Exposure, Gateway, Task
+from infra.stack import Front, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
 _SHARED_BACKENDS = 2  # the body-based router and the catalogue of models
@@ -20,7 +22,7 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
     """Yield what networks, clusters and gateways ask for."""
     is_made = plan.platform.existing.network is None
     if is_made:
-        yield from _network(len(plan.regions))
+        yield from _network(len(plan.regions), is_published(plan.platform.gateway))
     yield from _firewalls(plan)
     for region in plan.regions.values():
         yield from _groups(region)
@@ -28,6 +30,7 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
             yield from _nat(region)
         if region.has_gateway:
             yield from _gateway(plan.platform.gateway, region)
+    yield from _front(plan)
 
 
 def backend_asks(plan: Plan) -> Iterator[Ask]:
@@ -37,15 +40,17 @@ def backend_asks(plan: Plan) -> Iterator[Ask]:
             yield from _backends(plan.platform.gateway, region, _OWN_BACKENDS)
 
 
-def _network(regions: int) -> Iterator[Ask]:
+def _network(regions: int, published: bool) -> Iterator[Ask]:
     """Yield what a network that is made asks for."""
-    for name, who, amount in (
+    who = "nodes, proxies and published connections" if published else "nodes and proxies"
+    subnetworks = (_SUBNETWORKS + published) * regions
+    for name, what, amount in (
         ("NETWORKS", "the network", 1),
-        ("SUBNETWORKS", "nodes and proxies", _SUBNETWORKS * regions),
+        ("SUBNETWORKS", who, subnetworks),
         ("ROUTERS", "address translation", regions),
         ("FIREWALLS", "the network", 1),
     ):
-        yield Ask(metric(name), None, "network", who, amount)
+        yield Ask(metric(name), None, "network", what, amount)
 
 
 def _firewalls(plan: Plan) -> Iterator[Ask]:
@@ -89,7 +94,7 @@ def _nat(region: RegionPlan) -> Iterator[Ask]:
 def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
     """Yield what a region's gateway asks for: address, rule, proxy, map and its backends."""
     name = region.name
-    is_external = gateway.exposure is Exposure.EXTERNAL
+    is_external = not has_internal_gateways(gateway)
     kind = "EXTERNAL" if is_external else "INTERNAL"
     addresses = ("STATIC_ADDRESSES", "IN_USE_ADDRESSES") if is_external else ("INTERNAL_ADDRESSES",)
     for address in addresses:
@@ -103,10 +108,31 @@ def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
     yield Ask(metric(proxy), None, "network", where, 1)
 
 
+def _front(plan: Plan) -> Iterator[Ask]:
+    """Yield what a front over all regions asks for beside the gateways, as far as quotas are known.
+
+    Addresses, forwarding rules and backend services of global load balancers have quotas of their
+    own, which the catalogue does not list.
+    """
+    platform = plan.platform
+    who = "the front over all regions"
+    if platform.gateway.front is Front.DNS and not has_internal_gateways(platform.gateway):
+        yield Ask(metric("HEALTH_CHECKS"), None, "network", who, 1)
+    if platform.gateway.front is not Front.GLOBAL:
+        return
+    redirects = 1 if port_of(platform.gateway) == 443 else 0
+    yield Ask(metric("URL_MAPS"), None, "network", who, 1 + redirects)
+    yield Ask(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
+    if redirects:
+        yield Ask(metric("TARGET_HTTP_PROXIES"), None, "network", who, redirects)
+    for name in with_gateway(platform):
+        yield Ask(metric("NETWORK_ENDPOINT_GROUPS"), name, "network", who, 1)
+
+
 def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[Ask]:
     """Yield what the backends of a region ask for: models, pickers, and some beside them."""
     name = region.name
-    kind = "EXTERNAL" if gateway.exposure is Exposure.EXTERNAL else "INTERNAL"
+    kind = "INTERNAL" if has_internal_gateways(gateway) else "EXTERNAL"
     pickers = sum(1 for served in region.served if served.settings.task is Task.GENERATE)
     backends = len(region.served) + pickers + beside
     who = "models, pickers, router and catalogue"

@@ -11,6 +11,7 @@ from infra.rules.clients import check_clients
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
+from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.images import check_attested, check_images, check_pinned
 from infra.rules.layers import check_layer, check_share
@@ -39,6 +40,7 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_pictures(platform),
         check_disaggregation(platform, by_region),
         check_gateway(platform),
+        check_front(platform),
         check_clients(platform),
         check_images(platform),
         check_monitoring(platform),

@@ -7,8 +7,9 @@ from typing import Final
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.gateway.canary import STABLE
+from infra.plan.front import paths_of_models
 from infra.plan.names import Names, object_name, pool_name, version_name
-from infra.stack import Platform
+from infra.stack import Front, Platform
 from infra.stack.problems import join
 
 _LONGEST_OBJECT: Final = 45  # of the 63 Kubernetes allows; the gateway and the servers append
@@ -42,6 +43,10 @@ def check_names(platform: Platform) -> Iterator[InputError]:
             maker = partial(check_name, "node_pool", longest)
             yield from _problem(where, "gives its node pools a name that", maker)
     yield from _check_models(platform)
+    if platform.gateway.front is Front.GLOBAL:
+        for name in paths_of_models(platform):
+            maker = partial(names.front_of, name)
+            yield from _problem(join("models", name), "gives its backends a name that", maker)
 
 
 def _check_models(platform: Platform) -> Iterator[InputError]:

@@ -10,7 +10,13 @@ from infra.stack import ClusterMode, ClusterSpread, Platform, Region
 from infra.stack.problems import join
 
 _MAINTENANCE_HOURS: Final = 48
-_PREFIXES: Final = {"nodes": (8, 29), "pods": (8, 24), "services": (8, 27), "proxies": (8, 26)}
+_PREFIXES: Final = {
+    "nodes": (8, 29),
+    "pods": (8, 24),
+    "services": (8, 27),
+    "proxies": (8, 26),
+    "published": (8, 29),
+}
 
 
 def check_regions(platform: Platform) -> Iterator[InputError]:
@@ -137,7 +143,7 @@ def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
     """Return the use and the value of each range of a region, by its path."""
     found: dict[str, tuple[str, str]] = {}
     if region.ranges is not None:
-        for use, cidr in region.ranges.model_dump().items():
+        for use, cidr in region.ranges.model_dump(exclude_none=True).items():
             found[join("regions", name, "ranges", use)] = (use, cidr)
     if region.existing.subnet is not None:
         where = join("regions", name, "existing", "subnet", "proxies")

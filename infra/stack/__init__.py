@@ -13,6 +13,7 @@ from infra.stack.engines import (
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.fields import BootDisk
+from infra.stack.front import Front, Publish
 from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
@@ -68,6 +69,7 @@ __all__ = [
     "Exposure",
     "Flaw",
     "Form",
+    "Front",
     "Gateway",
     "Guess",
     "ImageBuilds",
@@ -83,6 +85,7 @@ __all__ = [
     "Platform",
     "Priority",
     "Provisioning",
+    "Publish",
     "Quantization",
     "Ranges",
     "Receiver",

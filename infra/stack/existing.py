@@ -4,6 +4,7 @@ from infra.stack.fields import (
     BucketName,
     Cidr,
     ClusterPath,
+    Name,
     Namespace,
     NetworkPath,
     RangeName,
@@ -31,6 +32,9 @@ class ExistingSubnet(StackModel):
     """Subnet of the nodes, as projects/PROJECT/regions/REGION/subnetworks/NAME."""
     proxies: Cidr
     """Range of the region's proxy-only subnet (REGIONAL_MANAGED_PROXY) in the same network."""
+    published: Name | None = None
+    """Name of the region's subnet for Private Service Connect (PRIVATE_SERVICE_CONNECT) in the same
+    network, where `gateway.front` is global or `gateway.publish` is set; left out elsewhere."""
     pods: RangeName | None = None
     """Secondary range of the pods, by its name; left out where the cluster exists."""
     services: RangeName | None = None

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import Hostname, Name, ProjectId, StackModel
+from infra.stack.fields import Hostname, Name, ProjectId, RegionName, StackModel
+from infra.stack.front import Front, Publish
 
 
 class Exposure(StrEnum):
@@ -52,3 +53,10 @@ class Gateway(StackModel):
     """Makes the records of the host name; by default they are made elsewhere."""
     port: int | None = Field(default=None, ge=1, le=65_535)
     """Port it listens on; 443 with a certificate and 80 without by default."""
+    front: Front | None = None
+    """One endpoint over all regions: `dns` answers with the address of the nearest healthy region,
+    `global` is one load balancer with one address. By default each region has its own endpoint."""
+    drain: tuple[RegionName, ...] = ()
+    """Regions that `front` sends nobody to; their gateways go on answering."""
+    publish: Publish | None = None
+    """Internal gateways, and those behind `front: global`, only: who else may connect to them."""

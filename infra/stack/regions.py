@@ -51,6 +51,9 @@ class Ranges(StackModel):
     """Addresses of the services."""
     proxies: Cidr
     """Addresses of the load balancer's proxies, /26 or larger."""
+    published: Cidr | None = None
+    """Addresses that connections of Private Service Connect come from, /29 or larger; needed where
+    `gateway.front` is global or `gateway.publish` is set, and left out elsewhere."""
 
 
 class Day(StrEnum):
@@ -153,6 +156,13 @@ class Region(StackModel):
     when these are made, and Google's service agents must be allowed to use it."""
     maintenance: Maintenance | None = None
     """When GKE may upgrade; by default eight hours of the weekend, one region's after another's."""
+
+    @property
+    def published(self) -> str | None:
+        """Range, or name of the subnet that exists, that published connections come from."""
+        if self.existing.subnet is not None:
+            return self.existing.subnet.published
+        return None if self.ranges is None else self.ranges.published
 
     @property
     def proxies(self) -> str:

@@ -14,7 +14,12 @@ from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
 from scripts.shared.engine import Engine, OfficialOption, official_to_preview
-from scripts.shared.preview_states import cluster_names, preview_states, without_unknowns
+from scripts.shared.preview_states import (
+    cluster_names,
+    is_only_read,
+    preview_states,
+    without_unknowns,
+)
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.running_cost import running
 from scripts.shared.tool_setup import ensure_tools
@@ -30,7 +35,7 @@ def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     names = cluster_names(states)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
     for state in states:
-        if not state["type"].startswith("kubernetes:"):
+        if not state["type"].startswith("kubernetes:") or is_only_read(state):
             continue
         provider = str(state.get("provider", "")).rsplit("::", 1)[0]
         if provider not in names:

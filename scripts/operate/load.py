@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from scripts.shared.hosts import host_of
 from scripts.terminal.console import CommandError, console
-from simulator.traffic import Ask, Report, Trace, mixed_lengths, run
+from simulator.traffic import Ask, Options, Report, Trace, mixed_lengths, run
 from twin.cluster import lifecycle as clusters
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
 from twin.drawings.curves_svg import Curve, Panel, save
 from twin.drawings.timeline import Event, lane_of, ordered
+from twin.front.envoy import CLIENT_REGION
 from twin.host.paths import TwinPaths
 from twin.world.events import Events
 from twin.world.scenario import Traffic
@@ -42,8 +44,12 @@ def _asks(traffic: Traffic, model: str) -> Iterator[Ask]:
             outputs=[(1.0, traffic.output_tokens, traffic.output_tokens)],
             start=start,
         )
-        for ask in found:
-            yield dataclasses.replace(ask, stream=choose.random() < traffic.streamed_share)
+        for at, ask in enumerate(found):
+            clients = traffic.clients
+            headers = {CLIENT_REGION: clients[at % len(clients)]} if clients else {}
+            yield dataclasses.replace(
+                ask, headers=headers, stream=choose.random() < traffic.streamed_share
+            )
         start += stage.seconds
 
 
@@ -61,7 +67,12 @@ class Load(threading.Thread):
     def run(self) -> None:
         """Send each request when it is due, and record rate changes on the timeline."""
         threading.Thread(target=self._announce, name="load-stages", daemon=True).start()
-        self.report = run(self._trace, self._endpoint)
+        known = host_of(self._endpoint)
+        if known is None:
+            self.report = run(self._trace, self._endpoint)
+            return
+        options = Options(address=known.address, tls=known.context())
+        self.report = run(self._trace, self._endpoint, options)
 
     def _announce(self) -> None:
         for stage in self._stages:

@@ -21,6 +21,7 @@ from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
+from scripts.shared.hosts import lead
 from scripts.shared.model_client import models, preload
 from scripts.shared.placements import settled
 from scripts.shared.platform_state import check_platform_is_up
@@ -139,6 +140,7 @@ def up(
     pushed = SampleWeights(plan.platform, paths) if weights and not is_platform else None
     _deploy(engine, stack, pushed)
     outputs = engine.outputs(stack)
+    lead(outputs, paths.ca_bundle)
     endpoint: str = outputs["endpoint"]
     folder = _output_folder(paths, stack)
     if is_platform:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from infra.plan.names import Names
-from infra.stack import Dns
+from infra.stack import Dns, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
 
@@ -15,15 +15,16 @@ _DNS: Final = "dns.googleapis.com/dns/v1/projects"
 
 
 def certificates(project: Project) -> Iterator[Finding]:
-    """Yield whether the gateway's certificate is ACTIVE in each region.
+    """Yield whether the gateway's certificate is ACTIVE in each region, and for a global front.
 
     A regional gateway sees no certificate of another region, and no global one.
     """
     gateway = project.plan.platform.gateway
     if gateway.certificate is None or gateway.hostname is None:
         return
-    for region in project.plan.regions:
-        yield _certificate(project, gateway.certificate, gateway.hostname, region)
+    everywhere = ["global"] if gateway.front is Front.GLOBAL else []
+    for location in [*project.plan.regions, *everywhere]:
+        yield _certificate(project, gateway.certificate, gateway.hostname, location)
 
 
 def _certificate(project: Project, certificate: str, hostname: str, region: str) -> Finding:
@@ -150,15 +151,23 @@ def _record(project: Project, hostname: str) -> Finding:
 
 
 def _addresses(project: Project) -> dict[str, str]:
-    """Return the gateways' addresses by region, of those that are reserved already.
+    """Return the addresses that clients reach, by region, of those that are reserved already.
+
+    A global front has one, and no client reaches those of the regions.
 
     Raises:
         CloudError: Google refuses.
     """
-    address = Names(project.plan.platform).address()
+    platform = project.plan.platform
+    address, places = (
+        Names(platform).address(),
+        {name: f"regions/{name}" for name in platform.regions},
+    )
+    if platform.gateway.front is Front.GLOBAL:
+        address, places = Names(platform).front(), {"global": "global"}
     found: dict[str, str] = {}
-    for region in project.plan.regions:
-        url = f"compute.googleapis.com/compute/v1/projects/{project.id}/regions/{region}/addresses"
+    for region, place in places.items():
+        url = f"compute.googleapis.com/compute/v1/projects/{project.id}/{place}/addresses"
         try:
             answer = project.cloud.get(f"{url}/{address}")
         except NotFound:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from infra.plan.front import has_internal_gateways
 from infra.project import services_of
-from infra.stack import Exposure, Platform
+from infra.stack import Front, Platform
 from scripts.prerequisites.finding import Finding, Project, State, judged
 
 _POLICIES: Final = "orgpolicy.googleapis.com/v2/projects"
@@ -93,12 +94,18 @@ def _services(platform: Platform, policy: Effective) -> Verdict:
 
 
 def _load_balancers(platform: Platform, policy: Effective) -> Verdict:
-    is_external = platform.gateway.exposure is Exposure.EXTERNAL
-    kind = "EXTERNAL" if is_external else "INTERNAL"
-    wanted = f"{kind}_MANAGED_HTTP_HTTPS" if is_external else f"{kind}_HTTP_HTTPS"
-    if _is_allowed(policy, wanted) or (policy.allowed and f"in:{kind}" in policy.allowed):
-        return (State.MISSING, f"denies in:{kind}") if f"in:{kind}" in policy.denied else _FINE
-    return State.MISSING, f"does not allow {wanted}"
+    gateway = platform.gateway
+    wanted = [("INTERNAL", "INTERNAL_HTTP_HTTPS")]
+    if not has_internal_gateways(gateway):
+        wanted = [("EXTERNAL", "EXTERNAL_MANAGED_HTTP_HTTPS")]
+    if gateway.front is Front.GLOBAL:
+        wanted.append(("EXTERNAL", "GLOBAL_EXTERNAL_MANAGED_HTTP_HTTPS"))
+    for kind, balancer in wanted:
+        if not _is_allowed(policy, balancer) and f"in:{kind}" not in (policy.allowed or ()):
+            return State.MISSING, f"does not allow {balancer}"
+        if f"in:{kind}" in policy.denied:
+            return State.MISSING, f"denies in:{kind}"
+    return _FINE
 
 
 def _image_projects(platform: Platform, policy: Effective) -> Verdict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from scripts.shared.hosts import host_of
 from scripts.terminal.console import CommandError
 
 if TYPE_CHECKING:  # the library takes a second to load, and `up` starts without it
@@ -174,7 +175,11 @@ def open_client(
     """
     import openai  # noqa: PLC0415 - as above
 
-    http = openai.DefaultHttpxClient(trust_env=False, verify=endpoint.startswith("https:"))
+    known = host_of(endpoint)
+    trusted: Any = endpoint.startswith("https:") if known is None else known.context()
+    http = openai.DefaultHttpxClient(trust_env=False, verify=trusted)
+    if address is None and known is not None:
+        address = known.address
     if address is not None:
         http.event_hooks = {"request": [partial(_connect_to, address)]}
     client = openai.OpenAI(

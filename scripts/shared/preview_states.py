@@ -68,6 +68,11 @@ def without_unknowns(value: Any) -> Any:
     return value.replace(UNKNOWN, NOT_KNOWN) if isinstance(value, str) else value
 
 
+def is_only_read(state: dict[str, Any]) -> bool:
+    """Return whether a program reads an object, and another resource of the stack makes it."""
+    return bool(state.get("external")) or "kind" not in (state.get("inputs") or {})
+
+
 def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
     """Return the cluster's name by the URN of the kubernetes provider that reaches it."""
     by_urn = {state["urn"]: state for state in states}

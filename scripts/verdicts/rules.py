@@ -15,7 +15,7 @@ from policies.objects.documents import Document, Source
 from policies.objects.world import World, world_of
 from policies.pack.rendered import findings
 from policies.rules import policies
-from scripts.shared.preview_states import cluster_names, without_unknowns
+from scripts.shared.preview_states import cluster_names, is_only_read, without_unknowns
 from scripts.verdicts.runs import State
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import SIGNATURE_KEY
@@ -89,7 +89,8 @@ def sources(states: list[State]) -> list[Source]:
     resources = tuple({key: state[key] for key in kept} for state in states)
     for state in states:
         provider = str(state.get("provider", "")).rpartition("::")[0]
-        if str(state["type"]).startswith("kubernetes:") and provider in names:
+        is_object = str(state["type"]).startswith("kubernetes:") and not is_only_read(state)
+        if is_object and provider in names:
             found[names[provider]].append(Document(state["urn"], to_object(state["inputs"])))
     return [Source(name, tuple(objects), resources) for name, objects in sorted(found.items())]
 

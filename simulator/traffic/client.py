@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import json
+import socket
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from typing import Any, Protocol, cast
 
 import aiohttp
 import uvloop
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from simulator.traffic.asks import Ask, Trace
 from simulator.traffic.records import Outcome, Record
@@ -61,6 +64,10 @@ class Options:
     path: str = "/v1/completions"
     connect_seconds: float = 10.0
     """Real seconds to get a connection."""
+    address: str | None = None
+    """Address to connect to in place of the URL's host, which is asked for all the same."""
+    tls: ssl.SSLContext | None = None
+    """Who may vouch for the server; by default those whom the system trusts."""
 
 
 @dataclass
@@ -85,6 +92,41 @@ class _Lost(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(detail)
         self.reason = reason
+
+
+class _OneAddress(AbstractResolver):
+    """Answers with one address, whatever name is asked for."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the address."""
+        del family
+        return [
+            ResolveResult(
+                hostname=host,
+                host=self._address,
+                port=port,
+                family=socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+        ]
+
+    async def close(self) -> None:
+        """Have nothing to close."""
+
+
+def _connector(options: Options) -> aiohttp.TCPConnector:
+    return aiohttp.TCPConnector(
+        limit=0,
+        keepalive_timeout=30,
+        resolver=None if options.address is None else _OneAddress(options.address),
+        ssl=True if options.tls is None else options.tls,
+    )
 
 
 class Client:
@@ -116,7 +158,7 @@ class Client:
             total=self._options.timeout_seconds, sock_connect=self._options.connect_seconds
         )
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            connector=_connector(self._options),
             timeout=limits,
             headers={"Content-Type": "application/json"},
             read_bufsize=_BUFFER,

@@ -93,6 +93,8 @@ class Recorder(Records, mocks.Mocks):
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         inputs = dict(args.inputs)
         request = self.requests[args.typ, args.name]
+        if self.is_read(args):
+            return str(args.resource_id), {"name": args.name, **inputs}
         self.registrations.append(
             Registration(
                 args.typ,
@@ -106,6 +108,12 @@ class Recorder(Records, mocks.Mocks):
         )
         answered = self.outputs.get(args.typ, {})
         return f"{args.name}-id", {"name": args.name, **inputs, **answered}
+
+    def is_read(self, args: mocks.MockResourceArgs) -> bool:
+        """Returns whether an object of a cluster is only read: the program does not make it."""
+        request = self.requests[args.typ, args.name]
+        is_object = args.typ.startswith("kubernetes:")
+        return is_object and isinstance(request, resource_pb2.ReadResourceRequest)
 
     def call(self, args: mocks.MockCallArgs) -> Any:
         if args.token in self.answers:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from twin.host.file_problems import lines_of, read_yaml
 from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
+from twin.world.regions import regions
 
 Outcome = Literal["granted", "quota", "stockout", "no-reservation"]
 UNLIMITED = float("inf")
@@ -67,7 +68,9 @@ class GivenCertificate(_Strict):
 
     name: str
     region: str = "*"
-    """Its region; `*` and `?` match."""
+    """Its region, or `global`; `*` and `?` match."""
+    hostname: str = ""
+    """Host that a global one is for; a gateway's is for the host of its listener."""
 
 
 class World(_Strict):
@@ -88,6 +91,11 @@ class World(_Strict):
     def is_down(self, zone: str) -> bool:
         """Say whether a zone is down."""
         return any(fnmatchcase(zone, pattern) for pattern in self.outages)
+
+    def is_lost(self, region: str) -> bool:
+        """Return whether every zone of a region is down."""
+        zones = regions().get(region, ())
+        return bool(zones) and all(self.is_down(zone) for zone in zones)
 
     @classmethod
     def load(cls, file: Path) -> "World":

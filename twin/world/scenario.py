@@ -84,6 +84,8 @@ class Traffic(_Strict):
     """One after the other, from the start of the scenario."""
     prompt_tokens: int = Field(ge=1, le=100_000)
     output_tokens: int = Field(ge=1, le=100_000)
+    clients: tuple[str, ...] = ()
+    """Regions from which requests come in turn, for a stack with a front; empty: nobody says."""
     streamed_share: float = Field(default=1.0, ge=0, le=1)
     """Part of the answers that are streamed."""
 

@@ -248,6 +248,30 @@ def register(
     )
 
 
+class SeenObject(pulumi.CustomResource):
+    """An object of a cluster as it is when a program runs, with what controllers wrote on it."""
+
+    metadata: pulumi.Output[Manifest]
+    """Its metadata, annotations included."""
+
+    def __init__(
+        self,
+        logical_name: str,
+        lock_name: str,
+        identity: pulumi.Input[str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Reads an object: `NAMESPACE/NAME`, of a kind under `apis` in versions.yaml."""
+        kind = api(lock_name)
+        read = pulumi.ResourceOptions(id=identity)
+        super().__init__(
+            f"kubernetes:{kind.api_version}:{kind.kind}",
+            logical_name,
+            {"metadata": None},
+            pulumi.ResourceOptions.merge(opts, read),
+        )
+
+
 def fingerprint(value: Any) -> str:
     """Returns a short hash; as a pod annotation it restarts pods when their ConfigMap changes."""
     text = json.dumps(value, sort_keys=True)

@@ -20,6 +20,7 @@ SERVICES_RANGE = "services"
 
 _PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
 _LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
+_LARGEST_PUBLISHED = 29
 
 
 class RegionRangesArgs(TypedDict):
@@ -33,6 +34,9 @@ class RegionRangesArgs(TypedDict):
     """The managed proxies of regional gateways, /26 or larger; Google recommends /23."""
     services_cidr: str
     """Cluster-internal services, /27 or larger."""
+    published_cidr: NotRequired[str]
+    """Where connections of Private Service Connect come from, /29 or larger. Default: no subnet for
+    them."""
 
 
 class NetworkArgs(TypedDict):
@@ -72,6 +76,8 @@ class Network(pulumi.ComponentResource):
     """Name of the secondary range for pods, the same in every region."""
     services_range_name: pulumi.Output[str]
     """Name of the secondary range for services, the same in every region."""
+    published_subnetworks: pulumi.Output[dict[str, str]]
+    """Self link of the subnet that published connections come from, in regions with one."""
     subnetworks: pulumi.Output[dict[str, str]]
     """Name of the node subnet by region."""
 
@@ -83,7 +89,8 @@ class Network(pulumi.ComponentResource):
         regions = args["regions"]
         _check_ranges(regions)
         for region in regions:
-            _check_length(f"{network_name}-{region}-nodes")
+            has_published = regions[region].get("published_cidr") is not None
+            _check_length(f"{network_name}-{region}-{'published' if has_published else 'nodes'}")
         network = compute.Network(
             name,
             auto_create_subnetworks=False,
@@ -102,6 +109,14 @@ class Network(pulumi.ComponentResource):
         self.network_name = network.name
         self.pods_range_name = pulumi.Output.from_input(PODS_RANGE)
         self.services_range_name = pulumi.Output.from_input(SERVICES_RANGE)
+        published = {
+            region: self._build_published(name, network, network_name, region, args)
+            for region in sorted(regions)
+            if regions[region].get("published_cidr") is not None
+        }
+        self.published_subnetworks = pulumi.Output.all(
+            **{region: subnetwork.self_link for region, subnetwork in published.items()}
+        )
         self.subnetworks = pulumi.Output.all(
             **{region: subnetwork.name for region, subnetwork in subnetworks.items()}
         )
@@ -110,6 +125,7 @@ class Network(pulumi.ComponentResource):
                 "networkId": self.network_id,
                 "networkName": self.network_name,
                 "podsRangeName": self.pods_range_name,
+                "publishedSubnetworks": self.published_subnetworks,
                 "servicesRangeName": self.services_range_name,
                 "subnetworks": self.subnetworks,
             }
@@ -153,6 +169,25 @@ class Network(pulumi.ComponentResource):
         if args.get("nat", True):
             self._build_nat(name, network, network_name, region, project)
         return subnetwork
+
+    def _build_published(
+        self,
+        name: str,
+        network: compute.Network,
+        network_name: str,
+        region: str,
+        args: NetworkArgs,
+    ) -> compute.Subnetwork:
+        return compute.Subnetwork(
+            f"{name}-{region}-published",
+            ip_cidr_range=args["regions"][region].get("published_cidr", ""),
+            name=f"{network_name}-{region}-published",
+            network=network.id,
+            project=args.get("project"),
+            purpose="PRIVATE_SERVICE_CONNECT",
+            region=region,
+            opts=under(self),
+        )
 
     def _build_nat(
         self,
@@ -237,7 +272,9 @@ def _check_ranges(regions: dict[str, RegionRangesArgs]) -> None:
         raise pulumi.InputPropertyError("regions", "must name at least one region, got none")
     seen: list[tuple[str, ipaddress.IPv4Network]] = []
     for region, ranges in sorted(regions.items()):
-        for field, largest in _LARGEST_PREFIX.items():
+        has_published = ranges.get("published_cidr") is not None
+        more = {"published_cidr": _LARGEST_PUBLISHED} if has_published else {}
+        for field, largest in {**_LARGEST_PREFIX, **more}.items():
             path = f"regions.{region}.{field.replace('_cidr', 'Cidr')}"
             network = _parsed(path, str(ranges.get(field, "")))
             if network.prefixlen > largest:

@@ -43,6 +43,8 @@ def checked_gateway(args: Mapping[str, Any]) -> list[RoutedModel]:
     _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
     if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
         _refuse("requestsPerMinute", "must be left out when exposure is 'internal'")
+    if args["exposure"] != "internal" and args.get("global_access", False):
+        _refuse("globalAccess", f"must be left out when exposure is {args['exposure']!r}")
     if args["exposure"] == "internal" and args.get("subnetwork") is None:
         _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
     if args.get("hostname") is not None and args.get("certificate") is None:

@@ -13,8 +13,8 @@ from gke_inference.catalogue.versions import api
 
 REQUESTS_PER_MINUTE = 600
 """Requests of one address to one backend before more are refused with 429."""
-_INTERVAL_SECONDS = 60
-_LAST_PRIORITY = 2_147_483_647
+INTERVAL_SECONDS = 60
+LAST_PRIORITY = 2_147_483_647
 _EVERYBODY: "compute.RegionSecurityPolicyRuleMatchArgsDict" = {
     "config": {"src_ip_ranges": ["*"]},
     "versioned_expr": "SRC_IPS_V1",
@@ -48,12 +48,12 @@ def security_policy(
                     "exceed_action": "deny(429)",
                     "rate_limit_threshold": {
                         "count": requests_per_minute,
-                        "interval_sec": _INTERVAL_SECONDS,
+                        "interval_sec": INTERVAL_SECONDS,
                     },
                 },
             },
             # Google adds it where it is missing, which would be a difference at every preview.
-            {"action": "allow", "match": _EVERYBODY, "priority": _LAST_PRIORITY},
+            {"action": "allow", "match": _EVERYBODY, "priority": LAST_PRIORITY},
         ],
         type="CLOUD_ARMOR",
         opts=opts,
@@ -80,16 +80,23 @@ def ssl_policy(
     )
 
 
-def gateway_policy(gateway: str, namespace: str, ssl_policy_name: str) -> Manifest:
-    """Returns the GCPGatewayPolicy that gives a Gateway its SSL policy."""
+def gateway_policy(
+    gateway: str, namespace: str, *, global_access: bool = False, ssl_policy_name: str | None = None
+) -> Manifest:
+    """Returns the GCPGatewayPolicy of a Gateway: its SSL policy, and access from other regions."""
     kind = api("gateway")
+    default: Manifest = {}
+    if global_access:
+        default["allowGlobalAccess"] = True
+    if ssl_policy_name is not None:
+        default["sslPolicy"] = ssl_policy_name
     return manifest(
         "gateway_policy",
         gateway,
         namespace,
         labels=labels_for(gateway, "gateway"),
         spec={
-            "default": {"sslPolicy": ssl_policy_name},
+            "default": default,
             "targetRef": {"group": kind.group, "kind": kind.kind, "name": gateway},
         },
     )

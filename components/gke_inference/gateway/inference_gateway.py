@@ -1,5 +1,6 @@
 """The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
 
+import json
 from typing import NotRequired, TypedDict
 
 import pulumi
@@ -12,6 +13,9 @@ from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
 from .router import router_objects, routing_extension
+
+FORWARDING_RULES = "networking.gke.io/forwarding-rules"
+"""Annotation in which GKE names the forwarding rules of a Gateway."""
 
 
 class RoutedCanaryArgs(TypedDict):
@@ -90,11 +94,17 @@ class InferenceGatewayArgs(TypedDict):
     """Region of the cluster, where the address is reserved."""
     certificate: NotRequired[str]
     """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
+    global_access: NotRequired[bool]
+    """Internal only: whether clients of other regions reach it, as a global front needs. Default
+    no."""
     has_definitions: NotRequired[bool]
     """Whether the cluster has the kinds InferenceObjective and InferenceModelRewrite already, from
     another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
     hostname: NotRequired[str]
     """Host clients use; needs `certificate`. Without it every host is answered."""
+    is_published: NotRequired[bool]
+    """Whether a run waits until GKE has named the forwarding rule, which `PublishedGateway` reads.
+    Default no."""
     log_percent: NotRequired[float]
     """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
     picker_failure: NotRequired[str]
@@ -132,6 +142,8 @@ class InferenceGateway(pulumi.ComponentResource):
 
     address: pulumi.Output[str]
     """IP address of the endpoint."""
+    gateway_id: pulumi.Output[str]
+    """`NAMESPACE/NAME` of the Gateway, known once its load balancer is programmed."""
     gateway_name: pulumi.Output[str]
     """Name of the Gateway in its namespace."""
     pools: pulumi.Output[list[str]]
@@ -149,7 +161,7 @@ class InferenceGateway(pulumi.ComponentResource):
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
         guard = self._build_guard(name, args)
-        self._build_tls(name, args, behind)
+        self._build_policy(name, args, behind)
         self._build_router(name, args, behind)
         definitions = tuple(self._build_definitions(name, args))
         backends = Backends(name, args, self._opts, behind, guard, definitions)
@@ -157,10 +169,16 @@ class InferenceGateway(pulumi.ComponentResource):
         for model in models:
             backends.add(model)
         self.address = address.address
+        self.gateway_id = gateway.id
         self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
         self.pools = pulumi.Output.from_input([model.pool_name for model in models])
         self.register_outputs(
-            {"address": self.address, "gatewayName": self.gateway_name, "pools": self.pools}
+            {
+                "address": self.address,
+                "gatewayId": self.gateway_id,
+                "gatewayName": self.gateway_name,
+                "pools": self.pools,
+            }
         )
 
     def _build_address(self, name: str, args: InferenceGatewayArgs) -> "compute.Address":
@@ -201,21 +219,30 @@ class InferenceGateway(pulumi.ComponentResource):
             opts=self._opts,
         )
 
-    def _build_tls(
+    def _build_policy(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
-        if args.get("certificate") is None:
+        """Builds the policy of the Gateway: its TLS, and access from other regions."""
+        has_tls, reached = args.get("certificate") is not None, args.get("global_access", False)
+        if not has_tls and not reached:
             return
-        gateway = args["gateway_name"]
-        made = ssl_policy(
-            f"{name}-tls",
+        gateway, opts = args["gateway_name"], behind
+        if has_tls:
+            made = ssl_policy(
+                f"{name}-tls",
+                gateway,
+                project=args.get("project"),
+                region=args["region"],
+                opts=self._opts,
+            )
+            opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
+        policy = gateway_policy(
             gateway,
-            project=args.get("project"),
-            region=args["region"],
-            opts=self._opts,
+            args["namespace"],
+            global_access=reached,
+            ssl_policy_name=gateway if has_tls else None,
         )
-        opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
-        register(f"{name}-policy", gateway_policy(gateway, args["namespace"], gateway), opts)
+        register(f"{name}-policy", policy, opts)
 
     def _build_router(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
@@ -255,7 +282,7 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
         "gateway",
         args["gateway_name"],
         args["namespace"],
-        annotations={"pulumi.com/waitFor": "condition=Programmed"},
+        annotations={"pulumi.com/waitFor": _awaited(args)},
         labels=labels_for(args["gateway_name"], "gateway"),
         spec={
             "addresses": [{"type": "NamedAddress", "value": args["address_name"]}],
@@ -263,6 +290,15 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
             "listeners": listeners,
         },
     )
+
+
+def _awaited(args: InferenceGatewayArgs) -> str:
+    """Returns what a run waits for, as an annotation for Pulumi."""
+    programmed = "condition=Programmed"
+    if not args.get("is_published", False):
+        return programmed
+    key = FORWARDING_RULES.replace(".", "\\.")
+    return json.dumps([programmed, f"jsonpath={{.metadata.annotations.{key}}}"])
 
 
 def _listener(

@@ -10,6 +10,7 @@ from typing import Any
 
 from pulumi.runtime import mocks
 
+from gke_inference.gateway.inference_gateway import FORWARDING_RULES
 from infra.program import deploy
 from infra.stack import Platform
 from tests.contract.recorder import Recorder, Records, install
@@ -31,6 +32,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
+GATEWAY = "kubernetes:gateway.networking.k8s.io/v1:Gateway"
+PROGRAMMED = {FORWARDING_RULES: "/projects/1/regions/r/forwardingRules/gkegw1-a-models"}
+"""What GKE writes on a Gateway."""
+
+
 class CloudRecorder(Recorder):
     """Records registrations, and answers with the outputs that the program reads."""
 
@@ -40,6 +46,8 @@ class CloudRecorder(Recorder):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         name, outputs = super().new_resource(args)
+        if args.typ == GATEWAY and self.is_read(args):
+            outputs = {**outputs, "metadata": {"annotations": PROGRAMMED}}
         return name, {**outputs, **COMPUTED.get(args.typ, {})}
 
 

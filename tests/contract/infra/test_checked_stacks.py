@@ -35,7 +35,9 @@ def example(folder: str) -> Platform:
 STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
     "existing-network": (lambda: example("existing-network"), "InferencePool"),
     "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
+    "nearest-region": (lambda: example("nearest-region"), "GCPGatewayPolicy"),
     "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
+    "three-regions": (lambda: example("three-regions"), "GCPGatewayPolicy"),
     "roles": (test_disaggregation.platform, "InferencePool"),
 }
 """Stacks by name, each with a kind that has to be among its objects."""

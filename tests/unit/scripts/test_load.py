@@ -33,6 +33,14 @@ def test_a_trace_has_each_stages_requests_at_its_time():
     assert 0 < sum(ask.stream for ask in trace.asks) < 40
 
 
+def test_requests_come_from_the_regions_of_the_scenario_in_turn():
+    clients = ("us-central1", "europe-west4")
+    trace = trace_of(TRAFFIC.model_copy(update={"clients": clients}), "chat")
+    found = [ask.headers["x-twin-client-region"] for ask in trace.asks if ask.at < 5]
+    assert found == [*clients] * 5
+    assert {tuple(ask.headers) for ask in trace_of(TRAFFIC, "chat").asks} == {()}
+
+
 def test_two_traces_of_a_scenario_are_the_same():
     assert trace_of(TRAFFIC, "chat").digest == trace_of(TRAFFIC, "chat").digest
 

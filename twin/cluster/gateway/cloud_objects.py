@@ -8,7 +8,7 @@ neg.finalizer).
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -16,12 +16,17 @@ from twin.cluster.base.context import ClusterSpec
 from twin.cluster.gateway.translation.model import GatewayModel
 from twin.cluster.gateway.translation.objects import JsonObject, Key, key_of
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.resources.identity import project_number
 from twin.wire.kube import Kube, KubeError
+from twin.wire.property_values import Json
 from twin.world.rules import Rules
 from twin.world.store import Record, Store, Use, new_record
 
+RULES_ANNOTATION: Final = "networking.gke.io/forwarding-rules"
+"""Names the forwarding rules of a Gateway, after commas (rule gateway.forwarding-rule)."""
 FINALIZER: Final = "gateway.finalizer.networking.gke.io"
 NEG_FINALIZER: Final = "networking.gke.io/neg-finalizer"
+INNER_CLASS: Final = "gke-l7-rilb"
 _NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
 _MANAGER: Final = "gke-gateway"
 _ADDRESS: Final = "gcp:compute/address:Address"
@@ -51,13 +56,17 @@ class CloudObjects:
         """When what goes was first seen to go, by kind."""
 
     def reconcile(
-        self, gateways: Mapping[Key, JsonObject], models: Mapping[Key, GatewayModel]
+        self,
+        gateways: Mapping[Key, JsonObject],
+        models: Mapping[Key, GatewayModel],
+        reached: Collection[Key] = (),
     ) -> bool:
         """Make what Gateways need and remove what they no longer need, once its time has come.
 
         Args:
             gateways: Every Gateway of the cluster, those that are being deleted included.
             models: What is served.
+            reached: Gateways that clients of other regions reach.
 
         Returns:
             Whether something still goes, so that this is to be called again soon.
@@ -71,7 +80,10 @@ class CloudObjects:
         served = {key: gateways[key] for key in models if key in gateways}
         for key, gateway in served.items():
             self._hold(gateway)
-            self._make_balancer(store, key, models[key])
+            self._make_balancer(
+                store, key, models[key], _rule(gateway, models[key], is_global=key in reached)
+            )
+            self._name_rule(gateway, key)
         self._wanted = {
             (backend.name.split("/")[1], self._neg_name(backend.name)): backend.name
             for key in served
@@ -108,6 +120,21 @@ class CloudObjects:
         if FINALIZER not in held:
             self._finalizers(self._kube.path_of(gateway), [*held, FINALIZER])
 
+    def _name_rule(self, gateway: JsonObject, key: Key) -> None:
+        """Write on a Gateway which forwarding rule it has."""
+        number = project_number(self._spec.project)
+        place = f"/projects/{number}/regions/{self._spec.region}/forwardingRules"
+        named = {RULES_ANNOTATION: f"{place}/{self._balancer_name(key)}"}
+        annotations: dict[str, str] = gateway["metadata"].get("annotations") or {}
+        if named.items() <= annotations.items():
+            return
+        path, body = self._kube.path_of(gateway), {"metadata": {"annotations": named}}
+        try:
+            self._kube.patch(path, body, "merge", fieldManager=_MANAGER)
+        except KubeError as error:
+            if error.status != 404:
+                raise
+
     def _finalizers(self, path: str, finalizers: list[str]) -> None:
         body = {"metadata": {"finalizers": finalizers}}
         try:
@@ -116,7 +143,7 @@ class CloudObjects:
             if error.status != 404:
                 raise
 
-    def _make_balancer(self, store: Store, key: Key, model: GatewayModel) -> None:
+    def _make_balancer(self, store: Store, key: Key, model: GatewayModel, rule: Json) -> None:
         network = self._use(_NETWORK, "" if self._network is None else self._network.id)
         address = [
             Use(_ADDRESS, record.id, blocks=True)
@@ -127,7 +154,11 @@ class CloudObjects:
             is_rule = collection == "forwardingRules"
             place = f"regions/{self._spec.region}"
             uses = [network, *address] if is_rule else []
-            self._add(store, token, f"{place}/{collection}/{self._balancer_name(key)}", uses)
+            path = f"{place}/{collection}/{self._balancer_name(key)}"
+            self._add(store, token, path, uses)
+            known = store.get(token, f"{self._project}/{path}") if is_rule else None
+            if known is not None and not rule.items() <= known.outputs.items():
+                store.set(token, known.id, outputs={**known.outputs, **rule})
         self._add(store, _FIREWALL, f"global/firewalls/{self._firewall_name()}", [network])
 
     def _make_group(self, store: Store, key: Key) -> None:
@@ -230,3 +261,13 @@ class CloudObjects:
 
     def _digest(self, text: str) -> str:
         return sha256(f"{self._spec.uid} {text}".encode()).hexdigest()
+
+
+def _rule(gateway: JsonObject, model: GatewayModel, *, is_global: bool) -> Json:
+    """Return what is known of the forwarding rule of a Gateway."""
+    is_inner = gateway["spec"]["gatewayClassName"] == INNER_CLASS
+    return {
+        "allowGlobalAccess": is_inner and is_global,
+        "ipAddress": model.address,
+        "loadBalancingScheme": "INTERNAL_MANAGED" if is_inner else "EXTERNAL_MANAGED",
+    }

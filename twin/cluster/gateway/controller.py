@@ -18,9 +18,11 @@ from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.model import Certificate, GatewayModel
 from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, Snapshot
+from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
 from twin.wire.kube import Kube
+from twin.world.capacity import World
 
 _log = logging.getLogger(__name__)
 _DEBOUNCE_SECONDS = 0.05
@@ -108,6 +110,9 @@ class GatewayController:
 
     def _round(self, statuses: StatusWriter) -> None:
         """Reconcile where something changed, and now and then; else only look after Envoys."""
+        if self._is_lost():
+            self._vanish()
+            return
         ports = _moved_ports(self._ctx.dir)
         due = self._unsettled or time.monotonic() > self._next_full or ports != self._ports
         if self._store.changed.is_set() or due:
@@ -120,6 +125,22 @@ class GatewayController:
             for key, model in self._applied.items():
                 self._keep(key, model)
 
+    def _is_lost(self) -> bool:
+        """Return whether the whole region is down (rule gateway.lost-region)."""
+        try:
+            return World.load(self._ctx.paths.capacity_file).is_lost(self._ctx.spec.region)
+        except ValueError:  # half an edit: whoever asks for capacity says what is wrong
+            return False
+
+    def _vanish(self) -> None:
+        """End every Envoy with the requests under way; when the region is back they start again."""
+        for key, plane in self._planes.items():
+            if plane.process.pid() is not None:
+                plane.process.stop()
+                self._announced.pop(key, None)
+                self._ctx.events.emit("gateway.lost", "/".join(key), "its region is down")
+        self._unsettled = True
+
     def _snapshot(self) -> Snapshot:
         from twin.cluster.base import podports  # noqa: PLC0415  (the agent package is heavy)
 
@@ -128,7 +149,9 @@ class GatewayController:
         objects["Gateway"] = {key: each for key, each in gateways if not _is_deleted(each)}
         return Snapshot(
             objects,
-            address_named=lambda name: named_addresses.lookup(self._ctx.paths, name),
+            address_named=lambda name: named_addresses.lookup(
+                self._ctx.paths, self._ctx.spec.region, name
+            ),
             certificate_named=self._certificate,
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
@@ -147,6 +170,7 @@ class GatewayController:
         self._remove_gone(set(result.gateways))
         for key, model in result.gateways.items():
             self._keep(key, model)
+        goes = self._reconcile_cloud(result.gateways)
         for update in result.statuses:
             obj = snapshot.get(update.kind, *update.key)
             if obj is None:
@@ -154,12 +178,20 @@ class GatewayController:
             if update.kind == "Gateway" and update.key in self._failures:
                 update = programmed(update, self._failures[update.key])  # noqa: PLW2901
             statuses.write(obj, update)
-        if self._cloud is None:
-            self._cloud = CloudObjects(self._ctx.paths, self._ctx.spec, self._ctx.kube)
-        goes = self._cloud.reconcile(self._store.copy()["Gateway"], result.gateways)
         served = sum(update.kind == "Gateway" for update in result.statuses)
         failed = [key for key, failure in self._failures.items() if failure is not None]
         self._unsettled = goes or bool(failed) or served != len(result.gateways)
+
+    def _reconcile_cloud(self, models: dict[Key, GatewayModel]) -> bool:
+        """Make what Gateways have in the cloud; return whether something of it still goes.
+
+        It comes before the statuses: a Gateway that is programmed says which rule it has.
+        """
+        if self._cloud is None:
+            self._cloud = CloudObjects(self._ctx.paths, self._ctx.spec, self._ctx.kube)
+        objects = self._store.copy()
+        reached = reached_from_afar(objects["GCPGatewayPolicy"].values())
+        return self._cloud.reconcile(objects["Gateway"], models, reached)
 
     def _keep(self, key: Key, model: GatewayModel) -> None:
         plane = self._planes.get(key)

@@ -2,6 +2,7 @@
 
 from twin.cluster.gateway.translation.objects import NamedAddress
 from twin.host.paths import TwinPaths
+from twin.wire.property_values import last_segment
 
 ADDRESS_TYPES = (
     "gcp:compute/address:Address",
@@ -9,14 +10,23 @@ ADDRESS_TYPES = (
 )
 
 
-def lookup(paths: TwinPaths, name: str) -> NamedAddress | None:
-    """Return a reserved address of the cloud, or None where there is none of the name."""
+def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
+    """Return a reserved address of the cloud, or None where there is none of the name.
+
+    Args:
+        paths: Files of the twin.
+        region: Region of the Gateway: a regional address of another region is not found.
+        name: What the Gateway names.
+    """
     from twin.world import store  # noqa: PLC0415  (a Gateway without such an address needs no cloud)
 
-    for kind in ADDRESS_TYPES:
-        found = store.find_by_name(kind, name, paths)
-        if found is not None:
-            is_inner = found.get("addressType") == "INTERNAL"
-            tier = "" if is_inner else str(found.get("networkTier") or "PREMIUM")
-            return NamedAddress(str(found["address"]), tier)
+    for each in store.list_resources(paths):
+        if each.type not in ADDRESS_TYPES or each.name != name or each.status == "creating":
+            continue
+        found = each.outputs
+        if last_segment(str(found.get("region") or region)) != region:
+            continue
+        is_inner = found.get("addressType") == "INTERNAL"
+        tier = "" if is_inner else str(found.get("networkTier") or "PREMIUM")
+        return NamedAddress(str(found["address"]), tier)
     return None

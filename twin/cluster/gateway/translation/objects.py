@@ -24,6 +24,7 @@ WATCHED: Mapping[str, str] = {
     "GCPRoutingExtension": "/apis/networking.gke.io/v1/gcproutingextensions",
     "GCPTrafficExtension": "/apis/networking.gke.io/v1/gcptrafficextensions",
     "HealthCheckPolicy": "/apis/networking.gke.io/v1/healthcheckpolicies",
+    "GCPGatewayPolicy": "/apis/networking.gke.io/v1/gcpgatewaypolicies",
     "GCPBackendPolicy": "/apis/networking.gke.io/v1/gcpbackendpolicies",
     "Service": "/api/v1/services",
     "Pod": "/api/v1/pods",

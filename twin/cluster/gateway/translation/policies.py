@@ -1,5 +1,6 @@
 """What HealthCheckPolicy and GCPBackendPolicy say about a backend, and what holds without them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from twin.cluster.gateway.translation.conditions import Condition, StatusUpdate
@@ -7,6 +8,7 @@ from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.objects import (
     POOL_GROUP,
     JsonObject,
+    Key,
     Snapshot,
     key_of,
     mapping,
@@ -44,6 +46,15 @@ def _created(policy: JsonObject) -> tuple[str, tuple[str, str]]:
 def _target_of(policy: JsonObject) -> tuple[str, str, str]:
     ref: JsonObject = policy["spec"]["targetRef"]
     return ref.get("group", ""), ref["kind"], ref["name"]
+
+
+def reached_from_afar(policies: Iterable[JsonObject]) -> set[Key]:
+    """Return the Gateways that a GCPGatewayPolicy opens to clients of other regions."""
+    return {
+        (policy["metadata"]["namespace"], _target_of(policy)[2])
+        for policy in policies
+        if mapping(policy["spec"], "default").get("allowGlobalAccess") is True
+    }
 
 
 def policy_for(

@@ -11,6 +11,7 @@ from twin.providers.gcp.schema import Field
 from twin.wire.property_values import last_segment
 
 _API = re.compile(r"^https?://(www|compute|container)\.googleapis\.com/((compute|dns)/)?(v\w+)/")
+_SERVICE = re.compile(r"^//\w+\.googleapis\.com/")
 _EMPTY_OR = re.compile(r"^tpgresource\.EmptyOrDefaultStringSuppress\((?P<default>.*)\)$")
 
 
@@ -29,7 +30,7 @@ def is_same(field: Field, old: Any, new: Any) -> bool:
 
 def relative_path(reference: str) -> str:
     """Return a link without scheme, host and API version: `projects/p/global/networks/n`."""
-    return _API.sub("", reference).removeprefix("//").lstrip("/")
+    return _SERVICE.sub("", _API.sub("", reference)).removeprefix("//").lstrip("/")
 
 
 def _suppressed(name: str, old: str, new: str) -> bool:

@@ -27,6 +27,8 @@ _TEMPLATES: dict[str, str] = {
     "binaryauthorization/policy": _P + "policy",
     "certificatemanager/certificate": _L + "certificates/{name}",
     "certificatemanager/certificateMap": _P + "locations/global/certificateMaps/{name}",
+    "certificatemanager/certificateMapEntry": _P
+    + "locations/global/certificateMaps/{map}/certificateMapEntries/{name}",
     "certificatemanager/dnsAuthorization": _L + "dnsAuthorizations/{name}",
     "cloudbuild/trigger": _L + "triggers/{uuid}",
     "cloudrunv2/job": _L + "jobs/{name}",
@@ -110,6 +112,7 @@ _TEMPLATES: dict[str, str] = {
 }
 _LAST_ONLY = {
     "cluster",
+    "map",
     "router",
     "managedZone",
     "subscription",

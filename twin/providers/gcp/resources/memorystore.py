@@ -95,7 +95,7 @@ def check_new_instance(values: Json, store: Store) -> None:
             raise CloudError(400, text, "failedPrecondition")
 
 
-def check_policy(values: Json, store: Store) -> None:
+def check_connection_policy(values: Json, store: Store) -> None:
     """Refuse a second policy of one class for a network in a region.
 
     Raises:

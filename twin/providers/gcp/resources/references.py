@@ -25,7 +25,19 @@ _CHECKS = (
     "gcp:compute/regionHealthCheck:RegionHealthCheck",
 )
 _URL_MAPS = ("gcp:compute/uRLMap:URLMap", "gcp:compute/regionUrlMap:RegionUrlMap")
+FORWARDING_RULE = "gcp:compute/forwardingRule:ForwardingRule"
+ATTACHMENT = "gcp:compute/serviceAttachment:ServiceAttachment"
+HEALTH_CHECK = "gcp:compute/healthCheck:HealthCheck"
+ZONE = "gcp:dns/managedZone:ManagedZone"
+_GROUPS = (
+    "gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
+    "gcp:compute/networkEndpointGroup:NetworkEndpointGroup",
+    "gcp:compute/globalNetworkEndpointGroup:GlobalNetworkEndpointGroup",
+)
+_CERTIFICATE_MAP = "gcp:certificatemanager/certificateMap:CertificateMap"
 _PROXIES = (
+    "gcp:compute/targetHttpProxy:TargetHttpProxy",
+    "gcp:compute/regionTargetHttpProxy:RegionTargetHttpProxy",
     "gcp:compute/targetHttpsProxy:TargetHttpsProxy",
     "gcp:compute/regionTargetHttpsProxy:RegionTargetHttpsProxy",
 )
@@ -57,7 +69,15 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("repository", "gcp:artifactregistry/repository:Repository", blocks=False),
     ),
     "compute/address": (_to("network", NETWORK), _SUB),
-    "compute/backendService": (_to("healthChecks", *_CHECKS),),
+    "certificatemanager/certificateMapEntry": (
+        _to("map", _CERTIFICATE_MAP),
+        _to("certificates[]", "gcp:certificatemanager/certificate:Certificate", must_exist=False),
+    ),
+    "compute/backendService": (
+        _to("healthChecks", *_CHECKS),
+        _to("backends[].group", *_GROUPS, must_exist=False),
+        _to("securityPolicy", "gcp:compute/securityPolicy:SecurityPolicy"),
+    ),
     "compute/firewall": (_NET,),
     "compute/forwardingRule": (
         _NET,
@@ -69,12 +89,16 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "compute/globalAddress": (_NET,),
     "compute/globalForwardingRule": (
         _to("ipAddress", *_ADDRESSES, must_exist=False),
-        _to("target", *_PROXIES, must_exist=False),
+        _to("target", *_PROXIES),
     ),
     "compute/networkAttachment": (_to("subnetworks[]", SUBNETWORK),),
     "compute/networkEndpointGroup": (_NET, _SUB),
     "compute/regionBackendService": (_to("healthChecks", *_CHECKS), _NET),
-    "compute/regionNetworkEndpointGroup": (_NET, _SUB),
+    "compute/regionNetworkEndpointGroup": (
+        _NET,
+        _SUB,
+        _to("pscTargetService", ATTACHMENT, must_exist=False),
+    ),
     "compute/regionTargetHttpsProxy": (_to("urlMap", *_URL_MAPS),),
     "compute/regionUrlMap": (_to("defaultService", *_BACKENDS),),
     "compute/router": (_NET,),
@@ -85,14 +109,20 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     ),
     "compute/serviceAttachment": (
         _to("natSubnets[]", SUBNETWORK),
-        _to("targetService", "gcp:compute/forwardingRule:ForwardingRule"),
+        _to("targetService", FORWARDING_RULE),
     ),
     "compute/subnetwork": (_NET,),
+    "compute/targetHttpProxy": (_to("urlMap", *_URL_MAPS),),
     "compute/targetHttpsProxy": (
         _to("urlMap", *_URL_MAPS),
+        _to("certificateMap", _CERTIFICATE_MAP),
         _to("sslPolicy", "gcp:compute/sSLPolicy:SSLPolicy"),
     ),
-    "compute/uRLMap": (_to("defaultService", *_BACKENDS),),
+    "compute/uRLMap": (
+        _to("defaultService", *_BACKENDS),
+        _to("pathMatchers[].defaultService", *_BACKENDS),
+        _to("pathMatchers[].routeRules[].service", *_BACKENDS),
+    ),
     "container/cluster": (
         _NET,
         _SUB,
@@ -110,7 +140,10 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("networkConfig.additionalNodeNetworkConfigs[].network", NETWORK),
         _to("networkConfig.additionalNodeNetworkConfigs[].subnetwork", SUBNETWORK),
     ),
-    "dns/recordSet": (_to("managedZone", "gcp:dns/managedZone:ManagedZone"),),
+    "dns/recordSet": (
+        _to("managedZone", ZONE),
+        _to("routingPolicy.healthCheck", HEALTH_CHECK),
+    ),
     "iam/workloadIdentityPoolProvider": (
         _to("workloadIdentityPoolId", "gcp:iam/workloadIdentityPool:WorkloadIdentityPool"),
     ),

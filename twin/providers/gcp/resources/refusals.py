@@ -6,8 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import version_key
+from twin.providers.gcp.resources.load_balancing import (
+    check_attachment,
+    check_backends,
+    check_global_rule,
+    check_group,
+    check_policy,
+    check_probes,
+    check_purpose,
+    check_reached,
+)
 from twin.providers.gcp.resources.machine_types import is_machine_type
-from twin.providers.gcp.resources.memorystore import check_new_instance, check_policy
+from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
@@ -341,7 +351,7 @@ def check_empty(record: Record, object_count: int) -> None:
 def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -> None:
     """Refuse a record whose name is outside its zone (rule cloud.dns-record)."""
     del project, store
-    for zone in (link.target for link in found):
+    for zone in (link.target for link in found if link.path == "managedZone"):
         name, of = str(inputs["name"]), "" if zone is None else str(zone.outputs.get("dnsName", ""))
         if zone is not None and name != of and not name.endswith(f".{of}"):
             raise CloudError(
@@ -350,10 +360,17 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 
 _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
-    "compute/subnetwork": (check_ranges,),
+    "compute/backendService": (check_backends, check_reached),
+    "compute/globalForwardingRule": (check_global_rule,),
+    "compute/healthCheck": (check_probes,),
+    "compute/regionNetworkEndpointGroup": (check_group,),
+    "compute/serviceAttachment": (check_attachment,),
+    "compute/subnetwork": (check_ranges, check_purpose),
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
-    "dns/recordSet": (_check_record,),
+    "dns/recordSet": (_check_record, check_policy),
     "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
-    "networkconnectivity/serviceConnectionPolicy": (lambda v, _p, s, _l: check_policy(v, s),),
+    "networkconnectivity/serviceConnectionPolicy": (
+        lambda v, _p, store, _l: check_connection_policy(v, store),
+    ),
 }

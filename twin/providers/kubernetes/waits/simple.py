@@ -1,6 +1,7 @@
 """Objects that are ready when a field of their status says so."""
 
 import json
+import re
 from typing import Any
 
 from twin.providers.kubernetes.manifests import fields
@@ -125,7 +126,7 @@ def _is_observed(obj: JsonObject, found: dict[str, Any]) -> bool:
 
 
 def _path_check(path: str, value: str | None) -> Check:
-    steps = fields.parse(path)
+    steps = _steps(path)
 
     def check(obj: JsonObject, kube: Kube) -> State:
         del kube
@@ -137,3 +138,10 @@ def _path_check(path: str, value: str | None) -> Check:
         return READY
 
     return check
+
+
+def _steps(path: str) -> fields.Path:
+    """Return the steps of a path in which a backslash takes a dot into the name of a key."""
+    if "\\." not in path:
+        return fields.parse(path)
+    return tuple(step.replace("\\.", ".") for step in re.split(r"(?<!\\)\.", path))

@@ -27,3 +27,10 @@ def test_a_step_replaces_all_limits_and_leaves_the_stock():
 def test_a_step_about_stock_leaves_the_limits():
     step = Step(title="gone", after=0, set=(Change(zone="*", accelerator="nvidia-l4", chips=0),))
     assert changed(World(quota=(GPUS,)), step).quota == (GPUS,)
+
+
+def test_a_region_is_lost_when_all_of_its_zones_are_down():
+    assert World(outages=("europe-west4-*",)).is_lost("europe-west4") is True
+    assert World(outages=("europe-west4-a",)).is_lost("europe-west4") is False
+    assert World(outages=("europe-west4-*",)).is_lost("us-central1") is False
+    assert World(outages=("*",)).is_lost("nowhere") is False

@@ -6,10 +6,16 @@ import pytest
 
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.gateway import cloud_objects
-from twin.cluster.gateway.cloud_objects import FINALIZER, NEG_FINALIZER, CloudObjects
+from twin.cluster.gateway.cloud_objects import (
+    FINALIZER,
+    NEG_FINALIZER,
+    RULES_ANNOTATION,
+    CloudObjects,
+)
 from twin.cluster.gateway.translation.model import Backend, GatewayModel
 from twin.cluster.gateway.translation.objects import Key
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.resources.identity import project_number
 from twin.providers.gcp.resources.refusals import check_delete
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.kube import KubeError
@@ -33,6 +39,7 @@ class FakeKube:
             "apiVersion": "gateway.networking.k8s.io/v1",
             "kind": "Gateway",
             "metadata": {"namespace": KEY[0], "name": KEY[1]},
+            "spec": {"gatewayClassName": "gke-l7-rilb"},
         }
 
     def path_of(self, obj: dict[str, Any]) -> str:
@@ -75,9 +82,9 @@ class Place:
             )
             self.store.add(record, [])
 
-    def reconcile(self, *, served: bool = True) -> bool:
+    def reconcile(self, *, served: bool = True, reached: bool = False) -> bool:
         models: dict[Key, GatewayModel] = {KEY: MODEL} if served else {}
-        return self.objects.reconcile({KEY: self.kube.gateway}, models)
+        return self.objects.reconcile({KEY: self.kube.gateway}, models, {KEY} if reached else set())
 
     def wait(self, seconds: float) -> None:
         """Let time pass, on the twin's clock."""
@@ -168,3 +175,19 @@ def test_a_control_plane_that_no_cloud_knows_has_nothing_there(tmp_path):
     objects = CloudObjects(TwinPaths(tmp_path / "twin"), SPEC, kube)
     assert objects.reconcile({KEY: kube.gateway}, {KEY: MODEL}) is False
     assert "finalizers" not in kube.gateway["metadata"]
+
+
+def test_a_gateway_says_which_forwarding_rule_it_has(place):
+    place.reconcile(reached=True)
+    named = place.kube.gateway["metadata"]["annotations"][RULES_ANNOTATION]
+    (rule,) = place.store.find("gcp:compute/forwardingRule:ForwardingRule")
+    where, _, name = named.rpartition("/")
+    assert (where, name) == (
+        f"/projects/{project_number('p')}/regions/us-central1/forwardingRules",
+        rule.name,
+    )
+    assert rule.outputs["ipAddress"] == "127.32.0.1"
+    assert rule.outputs["loadBalancingScheme"] == "INTERNAL_MANAGED"
+    assert rule.outputs["allowGlobalAccess"] is True
+    place.reconcile()  # the policy is gone
+    assert place.store.find(rule.type)[0].outputs["allowGlobalAccess"] is False

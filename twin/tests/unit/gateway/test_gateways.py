@@ -19,16 +19,24 @@ from twin.tests.unit.gateway.builders import (
     snapshot,
     to_pool,
 )
+from twin.world.store import Store, new_record
 
 GW = ("ns", "gw")
 
 
-def test_a_reserved_address_is_found_in_the_clouds_state(monkeypatch, tmp_path):
+def test_a_reserved_address_is_found_in_the_clouds_state(tmp_path):
     paths = TwinPaths(tmp_path)
-    known = {("gcp:compute/address:Address", "models", paths): {"address": "127.32.0.7"}}
-    monkeypatch.setattr("twin.world.store.find_by_name", lambda *asked: known.get(asked))
-    assert named_addresses.lookup(paths, "models") == NamedAddress("127.32.0.7", "PREMIUM")
-    assert named_addresses.lookup(paths, "gone") is None
+    kind = "gcp:compute/address:Address"
+    store = Store(paths.cloud_db)
+    for region, address in (("us-central1", "127.32.0.7"), ("us-east1", "127.32.0.8")):
+        path = f"projects/p/regions/{region}/addresses/models"
+        outputs = {"address": address, "region": region}
+        store.add(new_record(kind, path, "models", "p", "urn", {}, outputs), [])
+        store.set(kind, path, status="ready")
+    found = named_addresses.lookup(paths, "us-east1", "models")
+    assert found == NamedAddress("127.32.0.8", "PREMIUM")
+    assert named_addresses.lookup(paths, "us-east1", "gone") is None
+    assert named_addresses.lookup(paths, "us-west1", "models") is None
 
 
 def test_a_regional_gateway_is_not_programmed_with_an_address_of_the_premium_tier():

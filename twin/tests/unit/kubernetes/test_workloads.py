@@ -177,3 +177,9 @@ def test_an_apply_forces_where_the_official_one_does(live, is_preview, forces):
     wanted = of_kind("v1", "ConfigMap")
     assert takes_over(wanted, found, is_enabled=False, is_preview=is_preview) is forces
     assert takes_over(wanted, found, is_enabled=True, is_preview=is_preview)
+
+
+def test_a_path_may_have_a_key_with_dots():
+    check = simple.expression_ready(r"jsonpath={.metadata.annotations.a\.b\.io/rules}")
+    assert check({"metadata": {"annotations": {"a.b.io/rules": "one"}}}, NoPods()).ready is True
+    assert check({"metadata": {}}, NoPods()).ready is False

@@ -1,0 +1,1 @@
+"""One endpoint over the gateways of several regions."""

@@ -1,0 +1,128 @@
+"""One host name for the gateways of all regions: Cloud DNS answers with the nearest healthy one."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import compute, dns
+
+from gke_inference.base.inputs import name_of, one_of, under, whole
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+
+PROBE_REGIONS = ("asia-east1", "europe-west1", "us-central1")
+"""Where external gateways are probed from, three at a time as Google asks, on three continents."""
+PROBE_SECONDS = 30
+"""Time between two probes: the least where Cloud DNS reads the result (compute.v1 healthChecks)."""
+_FAILURES = 2
+
+
+class DnsFrontArgs(TypedDict):
+    """Inputs of `DnsFront`."""
+
+    addresses: dict[str, pulumi.Input[str]]
+    """IP address of the gateway by region, one or more."""
+    exposure: str
+    """`external` or `internal`, as the gateways are. The zone is public or private alike."""
+    front_name: str
+    """Name of the health check."""
+    hostnames: list[str]
+    """Host names that lead to the gateways; the first is the one that is probed."""
+    port: int
+    """Port of the gateways, which speak HTTPS."""
+    project: str
+    """Project of the gateways."""
+    zone: pulumi.Input[str]
+    """Name of the Cloud DNS zone that has the host names."""
+    network: NotRequired[pulumi.Input[str]]
+    """VPC of internal gateways; required with them."""
+    ttl_seconds: NotRequired[int]
+    """How long others may remember an address, 5 to 86400. Default 30: for as long after a region
+    is known to be lost, clients go on asking it."""
+    zone_project: NotRequired[pulumi.Input[str]]
+    """Project of the zone. Default: that of the gateways."""
+
+
+class DnsFront(pulumi.ComponentResource):
+    """Records with a geolocation policy whose targets are checked for health.
+
+    Clients get the address of the region nearest to them, and of the next one while it fails:
+    nothing is fenced. Google checks internal load balancers itself, and external ones by probes
+    of their list of models from three regions.
+    """
+
+    hostname: pulumi.Output[str]
+    """The first host name, which leads to the gateways once its record is there."""
+
+    def __init__(
+        self, name: str, args: DnsFrontArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:DnsFront", name, {}, opts)
+        ttl = whole(args, "ttl_seconds", 30, least=5, most=86_400)
+        port = whole(args, "port", 443, least=1, most=65_535)
+        is_internal = one_of(args, "exposure", ("external", "internal")) == "internal"
+        for field in ("addresses", "hostnames"):
+            if not args.get(field):
+                raise pulumi.InputPropertyError(field, "must have one or more, got none")
+        if is_internal and args.get("network") is None:
+            message = "must be set when exposure is 'internal', got nothing"
+            raise pulumi.InputPropertyError("network", message)
+        policy: dns.RecordSetRoutingPolicyArgsDict = {"enable_geo_fencing": False}
+        if not is_internal:
+            policy["health_check"] = self._build_check(name, args, port).self_link
+        policy["geos"] = [
+            {
+                "location": region,
+                "health_checked_targets": {
+                    "internal_load_balancers": [_balancer(args, region, address, port)]
+                }
+                if is_internal
+                else {"external_endpoints": [address]},
+            }
+            for region, address in args["addresses"].items()
+        ]
+        records = [
+            dns.RecordSet(
+                name if at == 0 else f"{name}-{hostname}",
+                managed_zone=args["zone"],
+                name=f"{hostname}.",
+                project=args.get("zone_project") or args["project"],
+                routing_policy=policy,
+                ttl=ttl,
+                type="A",
+                opts=under(self),
+            )
+            for at, hostname in enumerate(args["hostnames"])
+        ]
+        self.hostname = records[0].name.apply(lambda dotted: dotted.rstrip("."))
+        self.register_outputs({"hostname": self.hostname})
+
+    def _build_check(self, name: str, args: DnsFrontArgs, port: int) -> "compute.HealthCheck":
+        return compute.HealthCheck(
+            name,
+            check_interval_sec=PROBE_SECONDS,
+            healthy_threshold=1,
+            https_health_check={
+                "host": args["hostnames"][0],
+                "port": port,
+                "request_path": CATALOGUE_PATH,
+            },
+            name=name_of(args, "front_name", "compute"),
+            project=args["project"],
+            source_regions=list(PROBE_REGIONS),
+            timeout_sec=5,
+            unhealthy_threshold=_FAILURES,
+            opts=under(self),
+        )
+
+
+def _balancer(
+    args: DnsFrontArgs, region: str, address: pulumi.Input[str], port: int
+) -> "dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict":
+    return {
+        "ip_address": address,
+        "ip_protocol": "tcp",
+        "load_balancer_type": "regionalL7ilb",
+        "network_url": args.get("network", ""),
+        "port": str(port),
+        "project": args["project"],
+        "region": region,
+    }

@@ -1,0 +1,65 @@
+"""What guards a global load balancer: a rate limit for each address, and the oldest TLS it speaks.
+
+The global forms of what `gke_inference.gateway.edge` makes for a region.
+"""
+
+import pulumi
+from pulumi_gcp import compute
+
+from gke_inference.gateway.edge import INTERVAL_SECONDS, LAST_PRIORITY
+
+_EVERYBODY: "compute.SecurityPolicyRuleMatchArgsDict" = {
+    "config": {"src_ip_ranges": ["*"]},
+    "versioned_expr": "SRC_IPS_V1",
+}
+
+
+def security_policy(
+    name: str,
+    physical_name: str,
+    *,
+    project: str,
+    requests_per_minute: int,
+    opts: pulumi.ResourceOptions,
+) -> "compute.SecurityPolicy":
+    """Builds the policy of every backend service; each counts for itself."""
+    return compute.SecurityPolicy(
+        name,
+        description="Requests of one address a minute; what is more is refused with 429.",
+        name=physical_name,
+        project=project,
+        rules=[
+            {
+                "action": "throttle",
+                "match": _EVERYBODY,
+                "priority": 1000,
+                "rate_limit_options": {
+                    "conform_action": "allow",
+                    "enforce_on_key": "IP",
+                    "exceed_action": "deny(429)",
+                    "rate_limit_threshold": {
+                        "count": requests_per_minute,
+                        "interval_sec": INTERVAL_SECONDS,
+                    },
+                },
+            },
+            # Google adds it where it is missing, which would be a difference at every preview.
+            {"action": "allow", "match": _EVERYBODY, "priority": LAST_PRIORITY},
+        ],
+        type="CLOUD_ARMOR",
+        opts=opts,
+    )
+
+
+def ssl_policy(
+    name: str, physical_name: str, *, project: str, opts: pulumi.ResourceOptions
+) -> "compute.SSLPolicy":
+    """Builds the policy of the proxy: without one load balancers accept TLS 1.0."""
+    return compute.SSLPolicy(
+        name,
+        min_tls_version="TLS_1_2",
+        name=physical_name,
+        profile="MODERN",
+        project=project,
+        opts=opts,
+    )

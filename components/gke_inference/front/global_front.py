@@ -1,0 +1,253 @@
+"""One address for the gateways of all regions: a global external Application Load Balancer."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import certificatemanager, compute
+
+from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.gateway.edge import REQUESTS_PER_MINUTE
+
+from .edge import security_policy, ssl_policy
+from .routes import OUTLIER_DETECTION, path_matcher
+
+_HTTPS_PORT = 443
+_MAX_TIMEOUT_SECONDS = 3600
+
+
+class FrontRegionArgs(TypedDict):
+    """One region behind a `GlobalFront`."""
+
+    attachment: pulumi.Input[str]
+    """Service attachment of its gateway: `attachment` of `PublishedGateway`."""
+    subnetwork: pulumi.Input[str]
+    """Subnetwork of the region from which the front connects: a self link or a path."""
+
+
+class GlobalFrontArgs(TypedDict):
+    """Inputs of `GlobalFront`."""
+
+    answering: list[str]
+    """Regions that the plain URL leads to, of `regions`: they serve every model."""
+    certificate: str
+    """Name of a global Certificate Manager certificate with every host name."""
+    front_name: str
+    """Name of the load balancer's parts, at most 50 characters."""
+    gateway_port: int
+    """Port of the gateways, which speak HTTPS."""
+    network: pulumi.Input[str]
+    """VPC of the subnetworks."""
+    project: str
+    """Project of the load balancer."""
+    regions: dict[str, FrontRegionArgs]
+    """Every region with a gateway; one that no list names is drained."""
+    labels: NotRequired[dict[str, str]]
+    """More labels."""
+    log_percent: NotRequired[float]
+    """Share of requests, 0 to 100, with a line in the access log. Default 100."""
+    models: NotRequired[dict[str, list[str]]]
+    """Regions of each model that only some regions serve: `/models/NAME/v1` leads to them."""
+    port: NotRequired[int]
+    """Port that it listens on. Default 443, with a redirect from HTTP on port 80."""
+    requests_per_minute: NotRequired[int]
+    """Requests that one address may make in a minute, 1 to 1000000; more are refused with 429.
+    Default 600."""
+    timeout_seconds: NotRequired[int]
+    """Longest a request may take, streams included: 1 to 3600, the default."""
+
+
+class GlobalFront(pulumi.ComponentResource):
+    """A global load balancer that leads each client to the nearest region that answers.
+
+    Private Service Connect joins it to the internal gateway of each region, where the model is
+    read out of the request and the replica picked. A region whose gateway fails is left out by
+    outlier detection; what reached no gateway is tried in another region.
+    """
+
+    address: pulumi.Output[str]
+    """The one IP address."""
+
+    def __init__(
+        self, name: str, args: GlobalFrontArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:GlobalFront", name, {}, opts)
+        self._front = name_of(args, "front_name", "compute")
+        self._project = args["project"]
+        self._timeout = whole(
+            args, "timeout_seconds", _MAX_TIMEOUT_SECONDS, least=1, most=_MAX_TIMEOUT_SECONDS
+        )
+        self._limit = whole(
+            args, "requests_per_minute", REQUESTS_PER_MINUTE, least=1, most=1_000_000
+        )
+        self._port = whole(args, "port", _HTTPS_PORT, least=1, most=65_535)
+        _check_regions(args)
+        address = compute.GlobalAddress(
+            f"{name}-address", name=self._front, project=self._project, opts=under(self)
+        )
+        url_map = self._build_routes(name, args)
+        self._build_https(name, args, address, url_map)
+        self._build_redirect(name, address)
+        self.address = address.address
+        self.register_outputs({"address": self.address})
+
+    def _build_routes(self, name: str, args: GlobalFrontArgs) -> "compute.URLMap":
+        """Builds the backends, and the URL map before them."""
+        guard = security_policy(
+            f"{name}-guard",
+            self._front,
+            project=self._project,
+            requests_per_minute=self._limit,
+            opts=under(self),
+        )
+        groups = {
+            region: self._build_group(name, region, args) for region in sorted(args["regions"])
+        }
+
+        def service(suffix: str, regions: list[str]) -> "compute.BackendService":
+            percent = args.get("log_percent", 100)
+            return compute.BackendService(
+                f"{name}{suffix}",
+                # Neither a balancing mode nor a capacity scaler: these backends have none.
+                backends=[{"group": groups[region].id} for region in regions],
+                load_balancing_scheme="EXTERNAL_MANAGED",
+                log_config={"enable": percent > 0, "sample_rate": percent / 100},
+                name=f"{self._front}{suffix}",
+                outlier_detection=OUTLIER_DETECTION,
+                project=self._project,
+                protocol="HTTPS",
+                security_policy=guard.id,
+                timeout_sec=self._timeout,
+                opts=under(self),
+            )
+
+        every = service("", args["answering"])
+        models = {
+            model: service(f"-{_as_object(model)}", regions).id
+            for model, regions in args.get("models", {}).items()
+        }
+        return compute.URLMap(
+            name,
+            default_service=every.id,
+            host_rules=[{"hosts": ["*"], "path_matcher": "models"}],
+            name=self._front,
+            path_matchers=[path_matcher(every.id, models)],
+            project=self._project,
+            opts=under(self),
+        )
+
+    def _build_group(
+        self, name: str, region: str, args: GlobalFrontArgs
+    ) -> "compute.RegionNetworkEndpointGroup":
+        joined = args["regions"][region]
+        return compute.RegionNetworkEndpointGroup(
+            f"{name}-{region}",
+            name=f"{self._front}-{region}",
+            network=args["network"],
+            network_endpoint_type="PRIVATE_SERVICE_CONNECT",
+            project=self._project,
+            psc_data={"producer_port": str(args["gateway_port"])},
+            psc_target_service=joined["attachment"],
+            region=region,
+            subnetwork=joined["subnetwork"],
+            opts=under(self),
+        )
+
+    def _build_https(
+        self,
+        name: str,
+        args: GlobalFrontArgs,
+        address: "compute.GlobalAddress",
+        url_map: "compute.URLMap",
+    ) -> None:
+        labels = user_labels(args, "front")
+        certificates = certificatemanager.CertificateMap(
+            name, labels=labels, name=self._front, project=self._project, opts=under(self)
+        )
+        where = f"projects/{self._project}/locations/global/certificates"
+        entry = certificatemanager.CertificateMapEntry(
+            name,
+            certificates=[f"{where}/{args['certificate']}"],
+            labels=labels,
+            map=certificates.name,
+            matcher="PRIMARY",  # whatever host a client asks for: the certificate has them all
+            name=self._front,
+            project=self._project,
+            opts=under(self),
+        )
+        tls = ssl_policy(f"{name}-tls", self._front, project=self._project, opts=under(self))
+        proxy = compute.TargetHttpsProxy(
+            name,
+            certificate_map=certificates.id.apply("//certificatemanager.googleapis.com/{}".format),
+            name=self._front,
+            project=self._project,
+            ssl_policy=tls.id,
+            url_map=url_map.id,
+            opts=under(self, depends_on=[entry]),
+        )
+        self._build_rule(name, "", address, proxy.id, self._port)
+
+    def _build_redirect(self, name: str, address: "compute.GlobalAddress") -> None:
+        """Builds what sends plain HTTP to the HTTPS port; only the usual one has a redirect."""
+        if self._port != _HTTPS_PORT:
+            return
+        redirect = compute.URLMap(
+            f"{name}-redirect",
+            # A client repeats its request as it was, with method and body.
+            default_url_redirect={
+                "https_redirect": True,
+                "redirect_response_code": "PERMANENT_REDIRECT",
+                "strip_query": False,
+            },
+            name=f"{self._front}-redirect",
+            project=self._project,
+            opts=under(self),
+        )
+        proxy = compute.TargetHttpProxy(
+            f"{name}-redirect",
+            name=f"{self._front}-redirect",
+            project=self._project,
+            url_map=redirect.id,
+            opts=under(self),
+        )
+        self._build_rule(name, "-redirect", address, proxy.id, 80)
+
+    def _build_rule(
+        self,
+        name: str,
+        suffix: str,
+        address: "compute.GlobalAddress",
+        target: pulumi.Input[str],
+        port: int,
+    ) -> None:
+        compute.GlobalForwardingRule(
+            f"{name}{suffix}",
+            ip_address=address.address,
+            ip_protocol="TCP",
+            load_balancing_scheme="EXTERNAL_MANAGED",
+            name=f"{self._front}{suffix}",
+            port_range=str(port),
+            project=self._project,
+            target=target,
+            opts=under(self),
+        )
+
+
+def _check_regions(args: GlobalFrontArgs) -> None:
+    lists = {"answering": args["answering"], **_of_models(args)}
+    for path, regions in lists.items():
+        if not regions:
+            message = "must name a region or more, got none"
+            raise pulumi.InputPropertyError(path, message)
+        for region in regions:
+            if region not in args["regions"]:
+                known = ", ".join(sorted(args["regions"]))
+                message = f"must be one of regions ({known}), got {region!r}"
+                raise pulumi.InputPropertyError(path, message)
+
+
+def _of_models(args: GlobalFrontArgs) -> dict[str, list[str]]:
+    return {f"models.{name}": regions for name, regions in args.get("models", {}).items()}
+
+
+def _as_object(model: str) -> str:
+    return model.replace(".", "-").replace("_", "-")

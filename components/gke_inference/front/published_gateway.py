@@ -1,0 +1,109 @@
+"""Offers the gateway of a region to other networks by Private Service Connect."""
+
+from typing import TypedDict
+
+import pulumi
+from pulumi_gcp import compute
+
+from gke_inference.base.inputs import name_of, under
+from gke_inference.base.manifests import SeenObject
+from gke_inference.gateway.inference_gateway import FORWARDING_RULES
+
+_MOST_CONSUMERS = 5000
+"""Projects that an attachment accepts at most
+(docs.cloud.google.com/vpc/docs/about-controlling-access)."""
+
+
+class PublishedGatewayArgs(TypedDict):
+    """Inputs of `PublishedGateway`."""
+
+    attachment_name: str
+    """Name of the service attachment."""
+    consumers: dict[str, int]
+    """How many endpoints each project may connect, 1 or more, by project."""
+    gateway_id: pulumi.Input[str]
+    """`NAMESPACE/NAME` of an internal Gateway: `gateway_id` of `InferenceGateway`."""
+    nat_subnetwork: pulumi.Input[str]
+    """Subnet with the purpose PRIVATE_SERVICE_CONNECT that connections come from."""
+    project: str
+    """Project of the Gateway."""
+    region: str
+    """Region of the Gateway."""
+
+
+class PublishedGateway(pulumi.ComponentResource):
+    """A service attachment on the load balancer of an internal Gateway.
+
+    GKE chooses the name of the load balancer's forwarding rule and writes it on the Gateway, so
+    the Gateway is read once it is programmed. Only the projects named may connect. Consumers in
+    other regions, a global load balancer for one, need a Gateway with `global_access`.
+    """
+
+    attachment: pulumi.Output[str]
+    """Self link of the service attachment, for consumers."""
+
+    def __init__(
+        self, name: str, args: PublishedGatewayArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:PublishedGateway", name, {}, opts)
+        attachment_name = name_of(args, "attachment_name", "compute")
+        attachment = compute.ServiceAttachment(
+            name,
+            connection_preference="ACCEPT_MANUAL",
+            consumer_accept_lists=[
+                {"connection_limit": limit, "project_id_or_num": project}
+                for project, limit in sorted(_consumers(args).items())
+            ],
+            # the gateway would take the header of the PROXY protocol for a broken request
+            enable_proxy_protocol=False,
+            name=attachment_name,
+            nat_subnets=[args["nat_subnetwork"]],
+            project=args["project"],
+            # a project that leaves the list loses its connections, not only the next ones
+            reconcile_connections=True,
+            region=args["region"],
+            target_service=self._forwarding_rule(name, args),
+            opts=under(self),
+        )
+        self.attachment = attachment.self_link
+        self.register_outputs({"attachment": self.attachment})
+
+    def _forwarding_rule(self, name: str, args: PublishedGatewayArgs) -> pulumi.Output[str]:
+        seen = SeenObject(f"{name}-gateway", "gateway", args["gateway_id"], under(self))
+        where = f"projects/{args['project']}/regions/{args['region']}"
+        return seen.metadata.apply(lambda known: forwarding_rule(where, known.get("annotations")))
+
+
+def forwarding_rule(where: str, annotations: dict[str, str] | None) -> str:
+    """Returns the self link of the forwarding rule that a Gateway's annotations name.
+
+    The value is a name, or in newer releases a path; a Gateway with several ports has several,
+    after commas. Ours have one port.
+
+    Args:
+        where: `projects/PROJECT/regions/REGION` of the Gateway.
+        annotations: Those of the Gateway.
+
+    Raises:
+        ValueError: GKE has written none.
+    """
+    names = (annotations or {}).get(FORWARDING_RULES, "").split(",")
+    name = names[0].strip().rpartition("/")[2]
+    if not name:
+        raise ValueError(
+            f"the Gateway must have the annotation {FORWARDING_RULES!r}, got none: GKE writes it"
+            " when it programs the load balancer; run again"
+        )
+    return f"https://www.googleapis.com/compute/v1/{where}/forwardingRules/{name}"
+
+
+def _consumers(args: PublishedGatewayArgs) -> dict[str, int]:
+    consumers = {project: int(limit) for project, limit in args["consumers"].items()}
+    if not 1 <= len(consumers) <= _MOST_CONSUMERS:
+        message = f"must name 1 to {_MOST_CONSUMERS} projects, got {len(consumers)}"
+        raise pulumi.InputPropertyError("consumers", message)
+    for project, limit in consumers.items():
+        if limit < 1:
+            message = f"must be 1 or more, got {limit}"
+            raise pulumi.InputPropertyError(f"consumers.{project}", message)
+    return consumers

@@ -1,0 +1,110 @@
+"""The translator of the front: what is published of each region, and what leads to the regions."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.front.dns_front import DnsFrontArgs
+from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
+from gke_inference.front.published_gateway import PublishedGatewayArgs
+from infra.plan.endpoint import port_of
+from infra.plan.front import answering, is_published, paths_of_models
+from infra.plan.names import Names
+from infra.stack import Front, Platform
+
+_OWN_CONNECTIONS = 10
+"""Endpoints of the platform's own project: the front has one in each region."""
+
+
+def published_args(
+    platform: Platform,
+    region: str,
+    gateway_id: pulumi.Input[str],
+    nat_subnetwork: pulumi.Input[str] | None,
+) -> PublishedGatewayArgs | None:
+    """Return the arguments of what publishes a region's gateway, where it is published."""
+    gateway = platform.gateway
+    if not is_published(gateway) or nat_subnetwork is None:
+        return None
+    own = {platform.project: _OWN_CONNECTIONS} if gateway.front is Front.GLOBAL else {}
+    others = {} if gateway.publish is None else gateway.publish.consumers
+    return PublishedGatewayArgs(
+        attachment_name=Names(platform).gateway(),
+        consumers={**own, **others},
+        gateway_id=gateway_id,
+        nat_subnetwork=nat_subnetwork,
+        project=platform.project,
+        region=region,
+    )
+
+
+def global_front_args(
+    platform: Platform,
+    regions: Mapping[str, FrontRegionArgs],
+    network: pulumi.Input[str],
+) -> GlobalFrontArgs | None:
+    """Return the arguments of the global load balancer, where it is the front.
+
+    Args:
+        platform: The stack.
+        regions: What joins each region that has a gateway.
+        network: VPC of the platform.
+    """
+    gateway = platform.gateway
+    if gateway.front is not Front.GLOBAL or gateway.certificate is None or not regions:
+        return None
+    port = port_of(gateway)
+    args = GlobalFrontArgs(
+        answering=list(answering(platform)),
+        certificate=gateway.certificate,
+        front_name=Names(platform).front(),
+        gateway_port=port,
+        labels={"env": platform.environment},
+        log_percent=gateway.log_percent,
+        network=network,
+        port=port,
+        project=platform.project,
+        regions=dict(regions),
+    )
+    if paths := paths_of_models(platform):
+        args["models"] = {name: list(found) for name, found in paths.items()}
+    if gateway.requests_per_minute is not None:
+        args["requests_per_minute"] = gateway.requests_per_minute
+    if platform.models:
+        args["timeout_seconds"] = max(each.timeout_seconds for each in platform.models.values())
+    return args
+
+
+def dns_front_args(
+    platform: Platform, addresses: Mapping[str, pulumi.Input[str]], network: pulumi.Input[str]
+) -> DnsFrontArgs | None:
+    """Return the arguments of the records over all regions, where they are the front.
+
+    Args:
+        platform: The stack.
+        addresses: Address of the gateway of each region that has one.
+        network: VPC of the platform.
+    """
+    gateway = platform.gateway
+    if gateway.front is not Front.DNS or gateway.dns is None or gateway.hostname is None:
+        return None
+    args = DnsFrontArgs(
+        addresses={name: addresses[name] for name in answering(platform) if name in addresses},
+        exposure=gateway.exposure.value,
+        front_name=Names(platform).front(),
+        hostnames=hostnames(platform),
+        network=network,
+        port=port_of(gateway),
+        project=platform.project,
+        zone=gateway.dns.zone,
+        zone_project=gateway.dns.project or platform.project,
+    )
+    if "ttl_seconds" in gateway.dns.model_fields_set:
+        args["ttl_seconds"] = gateway.dns.ttl_seconds
+    return args
+
+
+def hostnames(platform: Platform) -> list[str]:
+    """Return the gateway's host name and those of teams."""
+    named = [platform.gateway.hostname, *(team.hostname for team in platform.teams.values())]
+    return [name for name in named if name is not None]

@@ -1,0 +1,94 @@
+"""Rules about the front: what Google offers over the gateways of several regions."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.plan.front import answering, has_internal_gateways, in_front, is_published, with_gateway
+from infra.stack import Exposure, Front, Gateway, Layer, Platform
+from infra.stack.problems import join, one_of
+
+
+def check_front(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the front of a platform, and with what it is made of."""
+    yield from _check_words(platform.gateway)
+    yield from _check_drain(platform)
+    yield from _check_published(platform)
+    if platform.layer is not Layer.SERVING:
+        yield from _check_answering(platform)
+    else:
+        yield from _check_models(platform)
+
+
+def _check_words(gateway: Gateway) -> Iterator[InputError]:
+    front = gateway.front
+    if front is Front.GLOBAL and gateway.exposure is not Exposure.EXTERNAL:
+        message = "must be 'dns' or left out where exposure is internal: the address is public"
+        yield InputError("gateway.front", message, front.value)
+    if front is not None and gateway.hostname is None:
+        yield InputError("gateway.front", "needs 'hostname' beside it", front.value, " without one")
+    if front is Front.DNS and gateway.dns is None:
+        message = "needs 'dns' beside it, the zone of its record"
+        yield InputError("gateway.front", message, front.value, " without one")
+    if gateway.publish is not None and not has_internal_gateways(gateway):
+        message = "must be left out where the gateways are external: needs exposure internal"
+        note = ", or front global"
+        yield InputError("gateway.publish", message + note)
+
+
+def _check_drain(platform: Platform) -> Iterator[InputError]:
+    gateway = platform.gateway
+    for at, name in enumerate(gateway.drain):
+        where = join("gateway", "drain", at)
+        if name not in platform.regions:
+            yield one_of(where, name, platform.regions)
+        elif name in gateway.drain[:at]:
+            yield InputError(where, "must name a region once", name, " twice")
+    if not gateway.drain:
+        return
+    if gateway.front is None:
+        message = "needs 'front' beside it"
+        yield InputError("gateway.drain", message, Bare(", ".join(gateway.drain)))
+    elif not in_front(platform):
+        message = "must leave a region with a gateway"
+        yield InputError("gateway.drain", message, Bare(", ".join(gateway.drain)))
+
+
+def _check_published(platform: Platform) -> Iterator[InputError]:
+    wanted = is_published(platform.gateway)
+    for name, region in platform.regions.items():
+        of = ("ranges",) if region.existing.subnet is None else ("existing", "subnet")
+        where = join("regions", name, *of, "published")
+        if wanted and region.published is None and name in with_gateway(platform):
+            message = "is required where the gateways are published: gateway.front is global"
+            yield InputError(where, message + ", or gateway.publish is set")
+        if not wanted and region.published is not None:
+            message = "must be left out where gateway.front is not global and nothing is published"
+            yield InputError(where, message, region.published)
+
+
+def _check_answering(platform: Platform) -> Iterator[InputError]:
+    """A request to the plain URL may name any model."""
+    front, regions = platform.gateway.front, in_front(platform)
+    if front is None or not regions or answering(platform):
+        return
+    message = (
+        "needs a region, not drained, that serves every model: the front cannot read which"
+        " model a request is for"
+    )
+    lacking = "; ".join(
+        f"{name} lacks {', '.join(sorted(set(platform.models) - set(platform.models_in(name))))}"
+        for name in regions
+    )
+    yield InputError("gateway.front", message, front.value, f" ({lacking})")
+
+
+def _check_models(platform: Platform) -> Iterator[InputError]:
+    """The front is the platform's, and does not know which region lacks a team's model."""
+    front = platform.gateway.front
+    for name, model in platform.models.items():
+        lacking = [each for each in in_front(platform) if each not in platform.regions_of(model)]
+        if front is not None and lacking:
+            of = f"gateway.front of {platform.platform} is {front.value}"
+            message = f"must be every region of the front, as {of}"
+            note = Bare(f"nothing in {', '.join(lacking)}")
+            yield InputError(join("models", name, "regions"), message, note)

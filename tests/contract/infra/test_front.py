@@ -1,0 +1,311 @@
+"""The front of a stack: what leads clients to the gateways of several regions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.cost.network import front_parts, network_parts
+from infra.cost.usage import DEFAULT_USAGE
+from infra.plan import resolve
+from infra.plan.front import answering, in_front, paths_of_models
+from infra.program import deploy
+from infra.quota.network import network_asks
+from infra.reading.load import parse, platform_of
+from infra.stack import Platform
+from infra.stack.problems import StackError
+from tests.contract.infra.broken_stacks import EXAMPLES
+from tests.contract.infra.cloud import COMPUTED, CloudRecorder
+
+REGIONS = ["us-central1", "europe-west4", "asia-northeast1"]
+
+
+def document(name: str = "three-regions", **gateway: Any) -> dict[str, Any]:
+    found = platform_of(EXAMPLES / name / f"Pulumi.{name}.yaml")
+    found["gateway"] |= gateway
+    return found
+
+
+def stack(name: str = "three-regions", **gateway: Any) -> Platform:
+    return parse(json.dumps(document(name, **gateway)))
+
+
+def partly_served() -> dict[str, Any]:
+    """A stack with a model that Asia lacks."""
+    found = document()
+    model = dict(found["models"]["qwen3-0.6b"], regions=REGIONS[:2], weights="other")
+    found["models"]["qwen3-1.7b"] = model
+    return found
+
+
+def refused(found: dict[str, Any]) -> str:
+    with pytest.raises(StackError) as error:
+        parse(json.dumps(found))
+    return str(error.value)
+
+
+@pytest.fixture
+def made(cloud: CloudRecorder, monkeypatch):
+    """Return what a stack registers, by type, as a cluster with a programmed Gateway answers."""
+
+    def deployed(platform: Platform) -> dict[str, list[dict[str, Any]]]:
+        monkeypatch.setitem(
+            COMPUTED, "gcp:compute/globalAddress:GlobalAddress", {"address": "203.0.113.99"}
+        )
+        cloud.run(lambda: deploy(platform))
+        found: dict[str, list[dict[str, Any]]] = {}
+        for seen in cloud.registrations:
+            found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
+        return found
+
+    return deployed
+
+
+def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
+    found = made(stack())
+    assert {each["spec"]["gatewayClassName"] for each in found["Gateway"]} == {"gke-l7-rilb"}
+    awaited = found["Gateway"][0]["metadata"]["annotations"]["pulumi.com/waitFor"]
+    assert json.loads(awaited) == [
+        "condition=Programmed",
+        r"jsonpath={.metadata.annotations.networking\.gke\.io/forwarding-rules}",
+    ]
+    policies = [each["spec"]["default"] for each in found["GCPGatewayPolicy"]]
+    assert [each["allowGlobalAccess"] for each in policies] == [True, True, True]
+    attachments = sorted(found["ServiceAttachment"], key=lambda each: REGIONS.index(each["region"]))
+    assert [each["targetService"].rpartition("/projects/")[2] for each in attachments] == [
+        f"acme-inference-local/regions/{region}/forwardingRules/gkegw1-a-models"
+        for region in REGIONS
+    ]
+    assert {each["connectionPreference"] for each in attachments} == {"ACCEPT_MANUAL"}
+    assert attachments[0]["consumerAcceptLists"] == [
+        {"connectionLimit": 10, "projectIdOrNum": "acme-inference-local"}
+    ]
+    groups = found["RegionNetworkEndpointGroup"]
+    assert sorted(each["region"] for each in groups) == sorted(REGIONS)
+    assert {each["pscData"]["producerPort"] for each in groups} == {"8443"}
+    (backend,) = found["BackendService"]
+    assert len(backend["backends"]) == 3
+    assert all(list(each) == ["group"] for each in backend["backends"])  # the NEG takes no more
+    assert (backend["protocol"], backend["loadBalancingScheme"]) == ("HTTPS", "EXTERNAL_MANAGED")
+
+
+def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
+    found = made(stack(requests_per_minute=60))
+    assert "RegionSecurityPolicy" not in found
+    (guard,) = found["SecurityPolicy"]
+    throttle = guard["rules"][0]
+    assert throttle["rateLimitOptions"]["rateLimitThreshold"]["count"] == 60
+    (tls,) = found["SSLPolicy"]
+    assert tls["minTlsVersion"] == "TLS_1_2"
+    (backend,) = found["BackendService"]
+    assert backend["securityPolicy"] == "front-guard-id"
+
+
+def test_plain_http_is_redirected_where_the_port_is_the_usual_one(made):
+    found = made(stack(port=443))
+    rules = {each["portRange"]: each["target"] for each in found["GlobalForwardingRule"]}
+    assert rules == {"443": "front-id", "80": "front-redirect-id"}
+    assert {each["ipAddress"] for each in found["GlobalForwardingRule"]} == {"203.0.113.99"}
+    (redirect,) = [
+        each["defaultUrlRedirect"] for each in found["URLMap"] if "defaultUrlRedirect" in each
+    ]
+    assert redirect["redirectResponseCode"] == "PERMANENT_REDIRECT"
+
+
+def test_another_port_has_no_redirect(made):
+    found = made(stack())
+    assert [each["portRange"] for each in found["GlobalForwardingRule"]] == ["8443"]
+
+
+def test_an_issued_certificate_is_made_in_every_region_and_for_the_front(made, monkeypatch):
+    asked = {"data": "x.goog.", "name": "_acme-challenge.models.example.com.", "type": "CNAME"}
+    authorization = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
+    monkeypatch.setitem(COMPUTED, authorization, {"dnsResourceRecords": [asked]})
+    found = made(stack(issue_certificate=True, dns={"zone": "example-com"}))
+    locations = [each["location"] for each in found["Certificate"]]
+    assert sorted(locations) == sorted([*REGIONS, "global"])
+    (entry,) = found["CertificateMapEntry"]
+    assert entry["certificates"] == [
+        "projects/acme-inference-local/locations/global/certificates/models-example-com"
+    ]
+    (address,) = [each for each in found["RecordSet"] if each["type"] == "A"]
+    assert address["rrdatas"] == ["203.0.113.99"]
+
+
+def test_each_region_gets_a_subnet_for_published_connections(made):
+    subnets = [
+        each
+        for each in made(stack())["Subnetwork"]
+        if each.get("purpose") == "PRIVATE_SERVICE_CONNECT"
+    ]
+    assert sorted(each["ipCidrRange"] for each in subnets) == [
+        "10.3.0.0/24",
+        "10.3.1.0/24",
+        "10.3.2.0/24",
+    ]
+
+
+def test_a_drained_region_stays_published_but_gets_no_requests(made):
+    found = made(stack(drain=["europe-west4"]))
+    (backend,) = found["BackendService"]
+    assert [each["group"] for each in backend["backends"]] == [
+        "front-us-central1-id",
+        "front-asia-northeast1-id",
+    ]
+    assert len(found["ServiceAttachment"]) == 3
+
+
+def test_a_model_that_a_region_lacks_has_a_path_to_the_regions_that_serve_it(made):
+    platform = parse(json.dumps(partly_served()))
+    assert answering(platform) == ("us-central1", "europe-west4")
+    assert paths_of_models(platform) == {"qwen3-1.7b": ("us-central1", "europe-west4")}
+    found = made(platform)
+    services = {each["name"]: each for each in found["BackendService"]}
+    assert sorted(services) == ["acme-local-front", "acme-local-front-qwen3-1-7b"]
+    assert [len(each["backends"]) for each in services.values()] == [2, 2]
+    (rule,) = found["URLMap"][0]["pathMatchers"][0]["routeRules"]
+    assert rule["matchRules"] == [{"prefixMatch": "/models/qwen3-1.7b/"}]
+    assert rule["routeAction"]["urlRewrite"] == {"pathPrefixRewrite": "/"}
+    assert rule["service"] == "front-qwen3-1-7b-id"
+
+
+def test_only_what_reached_no_engine_is_tried_in_another_region(made):
+    matcher = made(stack())["URLMap"][0]["pathMatchers"][0]
+    assert matcher["defaultRouteAction"]["retryPolicy"]["retryConditions"] == [
+        "connect-failure",
+        "refused-stream",
+    ]
+
+
+def test_a_front_of_dns_checks_external_gateways_by_probes_of_three_regions(made):
+    found = made(stack("nearest-region"))
+    (check,) = found["HealthCheck"]
+    assert len(check["sourceRegions"]) == 3
+    assert check["checkIntervalSec"] >= 30
+    (record,) = found["RecordSet"]
+    policy = record["routingPolicy"]
+    assert policy["enableGeoFencing"] is False
+    assert [each["location"] for each in policy["geos"]] == REGIONS
+    assert policy["geos"][0]["healthCheckedTargets"] == {"externalEndpoints": ["203.0.113.10"]}
+    assert (record["ttl"], record["project"]) == (30, "acme-dns")
+
+
+def test_a_front_of_dns_has_google_check_internal_load_balancers_itself(made):
+    found = made(stack("nearest-region", exposure="internal"))
+    assert "HealthCheck" not in found
+    (record,) = found["RecordSet"]
+    (target,) = record["routingPolicy"]["geos"][0]["healthCheckedTargets"]["internalLoadBalancers"]
+    assert target["loadBalancerType"] == "regionalL7ilb"
+    assert (target["port"], target["region"]) == ("443", "us-central1")
+
+
+def test_a_front_of_dns_leaves_drained_regions_out(made):
+    found = made(stack("nearest-region", drain=["us-central1"]))
+    geos = found["RecordSet"][0]["routingPolicy"]["geos"]
+    assert [each["location"] for each in geos] == ["europe-west4", "asia-northeast1"]
+
+
+def test_internal_gateways_are_published_to_the_projects_that_the_stack_names(made):
+    found = document(exposure="internal", publish={"consumers": {"acme-shop": 4}})
+    del found["gateway"]["front"]
+    attachments = made(parse(json.dumps(found)))["ServiceAttachment"]
+    assert [each["consumerAcceptLists"] for each in attachments] == [
+        [{"connectionLimit": 4, "projectIdOrNum": "acme-shop"}]
+    ] * 3
+
+
+def test_a_global_front_may_have_one_region(made):
+    found = document()
+    found["regions"] = {"us-central1": found["regions"]["us-central1"]}
+    assert len(made(parse(json.dumps(found)))["RegionNetworkEndpointGroup"]) == 1
+
+
+def test_a_region_without_a_model_is_no_part_of_the_front():
+    found = document()
+    found["models"]["qwen3-0.6b"]["regions"] = REGIONS[:2]
+    assert in_front(parse(json.dumps(found))) == ("us-central1", "europe-west4")
+
+
+def test_a_stack_without_a_front_keeps_the_plain_record(made):
+    found = document("nearest-region")
+    del found["gateway"]["front"]
+    (record,) = made(parse(json.dumps(found)))["RecordSet"]
+    geos = record["routingPolicy"]["geos"]
+    assert [sorted(each) for each in geos] == [["location", "rrdatas"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"exposure": "internal"},
+            "gateway.front must be 'dns' or left out where exposure is internal: the address is"
+            " public, got 'global'",
+        ),
+        ({"hostname": None}, "gateway.front needs 'hostname' beside it, got 'global' without one"),
+        (
+            {"front": "dns"},
+            "gateway.front needs 'dns' beside it, the zone of its record, got 'dns' without one",
+        ),
+        (
+            {"front": None},
+            "regions.us-central1.ranges.published must be left out where gateway.front is not"
+            " global and nothing is published, got '10.3.0.0/24'",
+        ),
+        (
+            {"front": None, "drain": ["us-central1"]},
+            "gateway.drain needs 'front' beside it, got us-central1",
+        ),
+        ({"drain": ["us-west1"]}, "gateway.drain[0] must be one of us-central1, europe-west4"),
+        ({"drain": REGIONS}, "gateway.drain must leave a region with a gateway"),
+        ({"drain": ["us-central1"] * 2}, "must name a region once, got 'us-central1' twice"),
+        (
+            {"front": "dns", "publish": {"consumers": {"acme-shop": 1}}},
+            "gateway.publish must be left out where the gateways are external",
+        ),
+        ({"front": "both"}, "gateway.front must be one of dns, global, got 'both'"),
+    ],
+)
+def test_what_google_does_not_offer_is_refused(change: dict[str, Any], expected: str):
+    assert expected in refused(document(**change))
+
+
+def test_a_published_region_needs_a_range_for_its_connections():
+    found = document()
+    del found["regions"]["europe-west4"]["ranges"]["published"]
+    assert "regions.europe-west4.ranges.published is required" in refused(found)
+
+
+def test_ranges_of_published_connections_may_not_overlap_others():
+    found = document()
+    found["regions"]["europe-west4"]["ranges"]["published"] = "10.3.0.0/25"
+    assert "must not overlap" in refused(found)
+
+
+def test_a_front_without_a_region_for_every_model_is_refused():
+    found = partly_served()
+    found["models"]["qwen3-0.6b"]["regions"] = REGIONS[2:]
+    assert (
+        "gateway.front needs a region, not drained, that serves every model: the front cannot"
+        " read which model a request is for, got 'global' (us-central1 lacks qwen3-0.6b;"
+        " europe-west4 lacks qwen3-0.6b; asia-northeast1 lacks qwen3-1.7b)"
+    ) in refused(found)
+
+
+def test_the_cost_of_a_global_front_is_of_all_regions_and_has_no_price_yet():
+    (rules,) = [each for each in front_parts(stack(), DEFAULT_USAGE) if each.what.endswith("rules")]
+    assert (rules.region, rules.source) == ("", None)
+    assert list(front_parts(stack("nearest-region"), DEFAULT_USAGE)) == []
+    inner = [each.what for each in network_parts(stack(), "us-central1", [], DEFAULT_USAGE)]
+    assert "Private Service Connect, data" in inner
+    assert not [what for what in inner if what.startswith("external load balancer")]
+
+
+def test_a_global_front_asks_for_maps_proxies_and_a_group_in_each_region():
+    asks = [each for each in network_asks(resolve(stack(port=443))) if "front" in each.who]
+    assert [(each.metric.name, each.region, each.amount) for each in asks] == [
+        ("URL_MAPS", None, 2),
+        ("TARGET_HTTPS_PROXIES", None, 1),
+        ("TARGET_HTTP_PROXIES", None, 1),
+        *(("NETWORK_ENDPOINT_GROUPS", region, 1) for region in REGIONS),
+    ]

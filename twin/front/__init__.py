@@ -1,0 +1,1 @@
+"""What leads clients to regions, outside of every cluster: global load balancers and Cloud DNS."""

@@ -1,0 +1,212 @@
+"""A global load balancer as Envoy listeners and clusters.
+
+A client says from where it calls with a header, as the twin has one place only. Each backend
+service is a cluster for each region of clients: nearer regions have a higher priority in it.
+"""
+
+from typing import Any, Final
+
+from twin.cluster.gateway.envoy.messages import EnvoyJson, extension, typed
+from twin.front.model import Front, Outliers, Path, Region, Service
+from twin.front.nearness import by_nearness
+
+CLIENT_REGION: Final = "x-twin-client-region"
+"""Header that says in which region a client is; without it, where the first backend is."""
+SERVED_BY: Final = "x-twin-served-by"
+"""Header of answers: address of the gateway that the front asked."""
+_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_ELSEWHERE: Final = "elsewhere"
+_PREVIOUS: Final = (
+    "type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3."
+    "PreviousPrioritiesConfig"
+)
+
+
+def cluster_name(service: str, client: str) -> str:
+    """Return the name of the cluster of a service for clients of a region."""
+    return f"{service}@{client}"
+
+
+def clusters(front: Front) -> list[EnvoyJson]:
+    """Return the clusters of a load balancer."""
+    return [
+        _cluster(service, client)
+        for service in front.services
+        for client in [_ELSEWHERE, *_clients(front)]
+    ]
+
+
+def _clients(front: Front) -> list[str]:
+    """Return the regions that clients may name: those with a backend of any service."""
+    return sorted({region.name for service in front.services for region in service.regions})
+
+
+def _cluster(service: Service, client: str) -> EnvoyJson:
+    name = cluster_name(service.name, client)
+    regions = {region.name: region for region in service.regions}
+    ordered = list(regions) if client == _ELSEWHERE else by_nearness(client, regions)
+    found: EnvoyJson = {
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": "2s",
+        "load_assignment": {
+            "cluster_name": name,
+            "endpoints": [_endpoint(regions[each], at) for at, each in enumerate(ordered)],
+        },
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "typed_extension_protocol_options": {_OPTIONS: _protocol(is_tls=service.is_tls)},
+    }
+    if service.is_tls:
+        # Google looks at no name and no issuer of a backend's certificate unless it is told to
+        found["transport_socket"] = extension(
+            "envoy.transport_sockets.tls",
+            "upstream_tls",
+            common_tls_context={"validation_context": {}, "alpn_protocols": ["h2", "http/1.1"]},
+        )
+    if service.outliers is not None:
+        found["outlier_detection"] = _detection(service.outliers)
+    return found
+
+
+def _endpoint(region: Region, priority: int) -> EnvoyJson:
+    socket = {"address": region.address, "port_value": region.port}
+    return {
+        "priority": priority,
+        "locality": {"region": region.name},
+        "lb_endpoints": [{"endpoint": {"address": {"socket_address": socket}}}],
+    }
+
+
+def _protocol(*, is_tls: bool) -> EnvoyJson:
+    protocol: dict[str, Any] = {"explicit_http_config": {"http_protocol_options": {}}}
+    if is_tls:
+        protocol = {
+            "auto_config": {"http_protocol_options": {}, "http2_protocol_options": {}},
+            "upstream_http_protocol_options": {"auto_sni": True},
+        }
+    return typed("http_options", **protocol)
+
+
+def _detection(outliers: Outliers) -> EnvoyJson:
+    return {
+        "consecutive_gateway_failure": outliers.failures,
+        "enforcing_consecutive_gateway_failure": 100,
+        "enforcing_consecutive_5xx": 0,
+        "enforcing_success_rate": 0,
+        "interval": f"{outliers.interval_seconds}s",
+        "base_ejection_time": f"{outliers.ejection_seconds}s",
+        "max_ejection_percent": outliers.most_percent,
+    }
+
+
+def listener(front: Front, access_log: str) -> EnvoyJson:
+    """Return the listener of a load balancer."""
+    chain: EnvoyJson = {
+        "filters": [
+            {
+                "name": "envoy.filters.network.http_connection_manager",
+                "typed_config": _connection_manager(front, access_log),
+            }
+        ]
+    }
+    if front.certificate is not None:
+        chain["transport_socket"] = extension(
+            "envoy.transport_sockets.tls",
+            "downstream_tls",
+            common_tls_context={
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_certificates": [
+                    {
+                        "certificate_chain": {"inline_string": front.certificate.chain},
+                        "private_key": {"inline_string": front.certificate.key},
+                    }
+                ],
+            },
+        )
+    return {
+        "name": front.name,
+        "address": {"socket_address": {"address": front.address, "port_value": front.port}},
+        "filter_chains": [chain],
+    }
+
+
+def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
+    fields = {
+        "time": "%START_TIME%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
+        "client_region": f"%REQ({CLIENT_REGION})%",
+        "service": "%UPSTREAM_CLUSTER%",
+        "gateway": "%UPSTREAM_HOST%",
+        "code": "%RESPONSE_CODE%",
+        "flags": "%RESPONSE_FLAGS%",
+        "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+        "duration_ms": "%DURATION%",
+    }
+    return typed(
+        "hcm",
+        stat_prefix=front.name,
+        route_config={"name": front.name, "virtual_hosts": [_host(front)]},
+        http_filters=[extension("envoy.filters.http.router", "router")],
+        use_remote_address=True,
+        normalize_path=True,
+        server_header_transformation="PASS_THROUGH",
+        via="1.1 google",
+        stream_idle_timeout="0s",
+        access_log=[
+            extension(
+                "envoy.access_loggers.file",
+                "access_log",
+                path=access_log,
+                log_format={"json_format": fields},
+            )
+        ],
+    )
+
+
+def _host(front: Front) -> EnvoyJson:
+    everything: EnvoyJson = {"prefix": "/"}
+    if front.default is None:
+        redirect = {"https_redirect": True, "response_code": "PERMANENT_REDIRECT"}
+        routes: list[EnvoyJson] = [{"match": everything, "redirect": redirect}]
+    else:
+        plain = Path(prefix="/", service=front.default, retries=front.retries)
+        routes = [route for path in (*front.paths, plain) for route in _by_client(front, path)]
+    return {
+        "name": "front",
+        "domains": ["*"],
+        "routes": routes,
+        "response_headers_to_add": [
+            {"header": {"key": SERVED_BY, "value": "%UPSTREAM_REMOTE_ADDRESS%"}}
+        ],
+    }
+
+
+def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
+    """Return the routes of a path: one for each region of clients, and one for all others."""
+    service = next(each for each in front.services if each.name == path.service)
+
+    def action(client: str) -> EnvoyJson:
+        found: EnvoyJson = {
+            "cluster": cluster_name(path.service, client),
+            "timeout": f"{service.timeout_seconds}s",
+        }
+        if path.rewrite is not None:
+            found["prefix_rewrite"] = path.rewrite
+        if path.retries:
+            found["retry_policy"] = {
+                "retry_on": "connect-failure,refused-stream",
+                "num_retries": path.retries,
+                "retry_priority": {
+                    "name": "envoy.retry_priorities.previous_priorities",
+                    "typed_config": {"@type": _PREVIOUS, "update_frequency": 1},
+                },
+            }
+        return found
+
+    match: EnvoyJson = {"prefix": path.prefix}
+    routes: list[EnvoyJson] = []
+    for client in _clients(front):
+        header = {"name": CLIENT_REGION, "string_match": {"exact": client}}
+        routes.append({"match": {**match, "headers": [header]}, "route": action(client)})
+    return [*routes, {"match": match, "route": action(_ELSEWHERE)}]

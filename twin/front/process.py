@@ -1,0 +1,136 @@
+"""Keeps one Envoy as the global load balancers of the cloud say; the daemon runs it."""
+
+import hashlib
+import json
+import logging
+import os
+import threading
+from pathlib import Path
+
+from twin.cluster.gateway import named_certificates
+from twin.cluster.gateway.envoy.messages import EnvoyJson, response
+from twin.cluster.gateway.envoy.process import EnvoyError, EnvoyProcess
+from twin.cluster.gateway.translation.certificates import managed_certificate
+from twin.cluster.gateway.translation.model import Certificate
+from twin.front.envoy import clusters, listener
+from twin.front.model import Front
+from twin.front.translate import fronts
+from twin.host.paths import TwinPaths
+from twin.toolchain import ToolError, tool
+from twin.wire.property_values import as_list, get_path, last_segment
+from twin.world.capacity import World
+from twin.world.events import Events
+from twin.world.store import Record, list_resources
+
+_log = logging.getLogger(__name__)
+_PERIOD_SECONDS = 0.5
+_CERTIFICATE = "gcp:certificatemanager/certificate:Certificate"
+
+
+class FrontTier:
+    """The Envoy in front of all regions, and its files."""
+
+    def __init__(self, paths: TwinPaths) -> None:
+        self._paths = paths
+        self.folder = paths.root / "front"
+        self._log_file = paths.logs / "front.log"
+        self._applied: tuple[Front, ...] | None = None
+        self._events = Events(paths.events_file)
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the cloud until `stop` is set; Envoy goes on serving."""
+        while not stop.wait(_PERIOD_SECONDS):
+            try:
+                self.reconcile()
+            except (EnvoyError, OSError, ToolError) as error:
+                _log.warning("front: %s", error)
+                self._applied = None
+                stop.wait(5 * _PERIOD_SECONDS)
+
+    def reconcile(self) -> None:
+        """Make Envoy do what the cloud says, where something changed.
+
+        Raises:
+            EnvoyError: Envoy does not start.
+            ToolError: Envoy is not installed.
+        """
+        records = list_resources(self._paths)
+        found = tuple(fronts(records, lambda name, at: self._certificate(records, name, at)))
+        process = self._process(started=bool(found))
+        is_served = process.pid() is not None
+        if not found:
+            if is_served:
+                process.stop()
+            self._applied = found
+            return
+        if found == self._applied and is_served:
+            return
+        self._write("cds", "cluster", _once([each for front in found for each in clusters(front)]))
+        log = str(self._paths.logs / "front.access.jsonl")
+        shown = [listener(front, log) for front in found if front.is_served]
+        self._write("lds", "listener", shown)
+        process.start()
+        self._announce(found)
+        self._applied = found
+
+    def _process(self, *, started: bool) -> EnvoyProcess:
+        binary = None
+        if started:
+            binary = tool("envoy")
+            self.folder.mkdir(parents=True, exist_ok=True)
+        return EnvoyProcess(self.folder, self._log_file, binary)
+
+    def _certificate(self, records: list[Record], name: str, address: str) -> Certificate | None:
+        """Return the global certificate of a name, as Google would issue it, where it is ACTIVE."""
+        if not named_certificates.is_active(self._paths, "global", last_segment(name)):
+            return None
+        return managed_certificate(
+            self._paths.pki / "ca",
+            self.folder / "certificates",
+            last_segment(name),
+            self._hostname(records, last_segment(name)),
+            address,
+        )
+
+    def _hostname(self, records: list[Record], name: str) -> str:
+        """Return the host that a global certificate is for; empty where nobody says it."""
+        for each in records:
+            domains = as_list(get_path(each.inputs, "managed.domains")) or []
+            if each.type == _CERTIFICATE and each.name == name and domains:
+                return str(domains[0])
+        given = World.load(self._paths.capacity_file).certificates
+        return next((each.hostname for each in given if each.name == name), "")
+
+    def _announce(self, found: tuple[Front, ...]) -> None:
+        before = {front.name: front for front in self._applied or ()}
+        for front in found:
+            if before.get(front.name) == front:
+                continue
+            scheme = "http" if front.certificate is None else "https"
+            regions = [region.name for each in front.services for region in each.regions]
+            text = ", ".join(dict.fromkeys(regions)) or "redirects"
+            self._events.emit(
+                "front.programmed",
+                front.name,
+                "; ".join([text, *front.problems]),
+                url=f"{scheme}://{front.address}:{front.port}",
+            )
+
+    def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
+        """Replace a file in one step: Envoy reads it on the rename."""
+        digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
+        file = self.folder / f"{name}.json"
+        partial = file.with_name(f".{file.name}.tmp")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as handle:  # a listener holds private keys
+            handle.write(json.dumps(response(kind, digest, resources), indent=1))
+        partial.replace(file)
+
+
+def _once(found: list[EnvoyJson]) -> list[EnvoyJson]:
+    return list({str(each["name"]): each for each in found}.values())
+
+
+def stop(paths: TwinPaths) -> None:
+    """End the Envoy in front of all regions."""
+    EnvoyProcess(Path(paths.root / "front"), paths.logs / "front.log").stop()

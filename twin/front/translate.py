@@ -1,0 +1,220 @@
+"""Translates the resources of the cloud into global load balancers; pure.
+
+Forwarding rule → proxy → URL map → backend services → groups for Private Service Connect → service
+attachments → forwarding rules of regional gateways, whose addresses the twin really binds.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from twin.cluster.gateway.translation.model import Certificate
+from twin.front.model import Front, Outliers, Path, Region, Service
+from twin.providers.gcp.checks.suppress import relative_path
+from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
+from twin.world.store import Record
+
+_RULE: Final = "gcp:compute/globalForwardingRule:GlobalForwardingRule"
+_PROXIES: Final = {
+    "gcp:compute/targetHttpsProxy:TargetHttpsProxy",
+    "gcp:compute/targetHttpProxy:TargetHttpProxy",
+}
+_MAP: Final = {"gcp:compute/uRLMap:URLMap"}
+_SERVICE: Final = {"gcp:compute/backendService:BackendService"}
+_GROUP: Final = {"gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"}
+_ATTACHMENT: Final = {"gcp:compute/serviceAttachment:ServiceAttachment"}
+_GATEWAY_RULE: Final = {"gcp:compute/forwardingRule:ForwardingRule"}
+_CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap"}
+_ENTRY: Final = "gcp:certificatemanager/certificateMapEntry:CertificateMapEntry"
+
+CertificateNamed = Callable[[str, str], Certificate | None]
+"""Returns the global certificate of a name that is ACTIVE, for an address; None: there is none."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The resources of a cloud, looked up by what names them."""
+
+    records: tuple[Record, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> "Cloud":
+        """Return what is there: what is still being made, and what goes, serves nobody."""
+        gone = ("creating", "deleting")
+        return cls(tuple(each for each in records if each.status not in gone))
+
+    def named(self, value: object, types: set[str]) -> Record | None:
+        """Return the resource of a link, an id or a name."""
+        path = relative_path(str(value or ""))
+        found = [each for each in self.records if each.type in types]
+        for each in found:
+            if each.id == path or each.id.endswith(f"/{path}"):
+                return each
+        return None
+
+
+def fronts(records: Iterable[Record], certificate_named: CertificateNamed) -> Iterator[Front]:
+    """Yield the global load balancers of a cloud."""
+    cloud = Cloud.of(records)
+    for rule in cloud.records:
+        if rule.type == _RULE:
+            front = _front(cloud, rule, certificate_named)
+            if front is not None:
+                yield front
+
+
+def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> Front | None:
+    proxy = cloud.named(rule.inputs.get("target"), _PROXIES)
+    url_map = None if proxy is None else cloud.named(proxy.inputs.get("urlMap"), _MAP)
+    if proxy is None or url_map is None:
+        return None
+    address = str(rule.inputs.get("ipAddress") or rule.outputs.get("ipAddress"))
+    problems: list[str] = []
+    certificate = None
+    is_tls = "Https" in proxy.type
+    if is_tls:
+        certificate = _certificate(cloud, proxy, address, certificate_named)
+        if certificate is None:
+            problems.append("its certificate map has no ACTIVE certificate")
+    default, retries, paths = _routes(cloud, url_map)
+    names = [name for name in (default, *(path.service for path in paths)) if name is not None]
+    services = [_service(cloud, name, problems) for name in dict.fromkeys(names)]
+    return Front(
+        name=rule.name,
+        address=address,
+        port=int(str(rule.inputs.get("portRange", "443")).partition("-")[0]),
+        services=tuple(each for each in services if each is not None),
+        default=default,
+        retries=retries,
+        paths=paths,
+        is_tls=is_tls,
+        certificate=certificate,
+        problems=tuple(problems),
+    )
+
+
+def _certificate(
+    cloud: Cloud, proxy: Record, address: str, certificate_named: CertificateNamed
+) -> Certificate | None:
+    kept = cloud.named(proxy.inputs.get("certificateMap"), _CERTIFICATE_MAP)
+    for entry in cloud.records:
+        if entry.type != _ENTRY or kept is None:
+            continue
+        if last_segment(str(entry.inputs.get("map"))) != kept.name:
+            continue
+        for name in as_list(entry.inputs.get("certificates")) or []:
+            found = certificate_named(str(name), address)
+            if found is not None:
+                return found
+    return None
+
+
+def _routes(cloud: Cloud, url_map: Record) -> tuple[str | None, int, tuple[Path, ...]]:
+    """Return the default service, its retries, and the paths; of the matcher of every host."""
+    matchers = {str(each.get("name")): each for each in _objects(url_map.inputs, "pathMatchers")}
+    for rule in _objects(url_map.inputs, "hostRules"):
+        matcher = matchers.get(str(rule.get("pathMatcher")))
+        if matcher is None or "*" not in (as_list(rule.get("hosts")) or []):
+            continue
+        rules = sorted(_objects(matcher, "routeRules"), key=_priority)
+        paths = tuple(path for each in rules for path in _paths(cloud, each))
+        default = _id(cloud, matcher.get("defaultService"))
+        return default, _retries(matcher, "defaultRouteAction"), paths
+    return _id(cloud, url_map.inputs.get("defaultService")), 0, ()
+
+
+def _paths(cloud: Cloud, rule: Json) -> Iterator[Path]:
+    service = _id(cloud, rule.get("service"))
+    for match in _objects(rule, "matchRules"):
+        if service is not None and match.get("prefixMatch"):
+            rewrite = get_path(rule, "routeAction.urlRewrite.pathPrefixRewrite")
+            yield Path(
+                prefix=str(match["prefixMatch"]),
+                service=service,
+                rewrite=None if rewrite is None else str(rewrite),
+                retries=_retries(rule, "routeAction"),
+            )
+
+
+def _priority(rule: Json) -> int:
+    return int(rule.get("priority", 0))
+
+
+def _retries(value: Json, action: str) -> int:
+    """Return the tries of what reached no gateway; the twin knows no other condition."""
+    asked = as_list(get_path(value, f"{action}.retryPolicy.retryConditions")) or []
+    number = get_path(value, f"{action}.retryPolicy.numRetries")
+    return int(number or 1) if "connect-failure" in asked else 0
+
+
+def _id(cloud: Cloud, value: object) -> str | None:
+    found = cloud.named(value, _SERVICE)
+    return None if found is None else found.id
+
+
+def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | None:
+    record = cloud.named(identifier, _SERVICE)
+    if record is None:
+        return None
+    regions: list[Region] = []
+    for backend in _objects(record.inputs, "backends"):
+        if backend.get("capacityScaler") == 0:
+            continue  # drained
+        found = _region(cloud, backend)
+        if isinstance(found, Region):
+            regions.append(found)
+        else:
+            problems.append(found)
+    detection = as_object(record.inputs.get("outlierDetection"))
+    return Service(
+        name=identifier,
+        regions=tuple(regions),
+        is_tls=record.inputs.get("protocol") == "HTTPS",
+        outliers=None if detection is None else _outliers(detection),
+        timeout_seconds=float(record.inputs.get("timeoutSec") or 30),
+    )
+
+
+def _region(cloud: Cloud, backend: Json) -> Region | str:
+    """Return the gateway that a backend leads to, or why it leads to none."""
+    group = cloud.named(backend.get("group"), _GROUP)
+    if group is None:
+        return f"{backend.get('group')}: there is no such group"
+    attachment = cloud.named(group.inputs.get("pscTargetService"), _ATTACHMENT)
+    if attachment is None:
+        return f"{group.name}: its service attachment is gone"
+    if not _accepts(attachment, group.project):
+        return f"{group.name}: {attachment.name} does not accept {group.project}"
+    rule = cloud.named(attachment.inputs.get("targetService"), _GATEWAY_RULE)
+    if rule is None or not rule.outputs.get("ipAddress"):
+        return f"{group.name}: the forwarding rule behind {attachment.name} is gone"
+    if rule.outputs.get("allowGlobalAccess") is not True:
+        return f"{group.name}: {rule.name} has no global access"
+    port = get_path(group.inputs, "pscData.producerPort") or 443
+    region = last_segment(str(group.inputs.get("region")))
+    return Region(region, str(rule.outputs["ipAddress"]), int(port))
+
+
+def _accepts(attachment: Record, project: str) -> bool:
+    if attachment.inputs.get("connectionPreference") == "ACCEPT_AUTOMATIC":
+        return True
+    listed = _objects(attachment.inputs, "consumerAcceptLists")
+    return any(each.get("projectIdOrNum") == project for each in listed)
+
+
+def _outliers(detection: Json) -> Outliers:
+    usual = Outliers()
+    failures = detection.get("consecutiveGatewayFailure", usual.failures)
+    interval = get_path(detection, "interval.seconds")
+    ejection = get_path(detection, "baseEjectionTime.seconds")
+    return Outliers(
+        failures=int(failures),
+        interval_seconds=float(interval or usual.interval_seconds),
+        ejection_seconds=float(ejection or usual.ejection_seconds),
+        most_percent=int(detection.get("maxEjectionPercent", usual.most_percent)),
+    )
+
+
+def _objects(value: Mapping[str, object], key: str) -> list[Json]:
+    found = [as_object(each) for each in as_list(value.get(key)) or []]
+    return [each for each in found if each is not None]

@@ -1,0 +1,229 @@
+"""What Google refuses of load balancers over regions, and of what joins and names them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from twin.providers.gcp.resources.references import (
+    ATTACHMENT,
+    FORWARDING_RULE,
+    NETWORK,
+    SUBNETWORK,
+    Link,
+)
+from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path, last_segment
+from twin.world.store import Record, Store
+
+_NEG = "gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"
+_BACKEND = "gcp:compute/backendService:BackendService"
+_PSC = "PRIVATE_SERVICE_CONNECT"
+_PROXY_PURPOSES = ("REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY")
+_LEAST_SECONDS = 30
+
+
+def check_purpose(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a second active proxy-only subnet of a purpose (rule cloud.proxy-only-subnet)."""
+    purpose, network = inputs.get("purpose"), _target(found, "network")
+    if purpose not in _PROXY_PURPOSES or inputs.get("role") != "ACTIVE" or network is None:
+        return
+    for record in store.find(SUBNETWORK):
+        is_same = (
+            record.outputs.get("purpose") == purpose
+            and record.outputs.get("role") == "ACTIVE"
+            and _region(record) == last_segment(str(inputs.get("region")))
+            and any(use.id == record.id for use in store.users(NETWORK, network.id))
+        )
+        if is_same and record.name != inputs.get("name"):
+            raise _invalid(
+                "resource.role",
+                f"There is already an active subnetwork with purpose {purpose} in the region: "
+                f"{record.id}.",
+            )
+
+
+def check_attachment(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse what no service attachment can publish (rule cloud.service-attachment)."""
+    region = last_segment(str(inputs.get("region")))
+    rule = _target(found, "targetService")
+    if rule is not None:
+        scheme = rule.outputs.get("loadBalancingScheme")
+        if scheme not in ("INTERNAL", "INTERNAL_MANAGED"):
+            raise _invalid(
+                "resource.targetService",
+                f"Must be a forwarding rule of an internal load balancer, '{rule.name}' is "
+                f"{scheme}.",
+            )
+        if _region(rule) != region:
+            raise _invalid("resource.targetService", f"'{rule.name}' is not in region {region}.")
+    for subnet in (link.target for link in found if link.path == "natSubnets"):
+        if subnet is None:
+            continue
+        if subnet.outputs.get("purpose") != _PSC:
+            raise _invalid("resource.natSubnets", f"'{subnet.name}' must have purpose {_PSC}.")
+        if _region(subnet) != region:
+            raise _invalid("resource.natSubnets", f"'{subnet.name}' is not in region {region}.")
+        users = [use for use in store.users(SUBNETWORK, subnet.id) if use.type == ATTACHMENT]
+        if users:
+            raise _invalid(
+                "resource.natSubnets", f"'{subnet.name}' is already used by '{users[0].id}'."
+            )
+    if inputs.get("connectionPreference") not in ("ACCEPT_AUTOMATIC", "ACCEPT_MANUAL"):
+        raise _invalid("resource.connectionPreference", str(inputs.get("connectionPreference")))
+
+
+def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a group that connects to nothing (rule cloud.psc-group)."""
+    del store
+    if inputs.get("networkEndpointType") != _PSC:
+        return
+    value = str(inputs.get("pscTargetService") or "")
+    if not value:
+        raise _invalid("resource.pscTargetService", "Must be set.")
+    attachment = _target(found, "pscTargetService")
+    if "/serviceAttachments/" not in value:
+        return  # Google's own services have names of their own
+    if attachment is None:
+        raise CloudError(404, f"The service attachment '{value}' was not found", "notFound")
+    region = last_segment(str(inputs.get("region")))
+    if _region(attachment) != region:
+        raise _invalid(
+            "resource.pscTargetService", f"'{attachment.name}' is not in region {region}."
+        )
+
+
+def check_backends(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse what backends of Private Service Connect do not have (rule cloud.psc-backend)."""
+    del store
+    groups = {
+        link.value: link.target
+        for link in found
+        if link.path == "backends.group" and link.target is not None
+    }
+    regions: set[str] = set()
+    for at, backend in enumerate(_objects(inputs.get("backends"))):
+        group = groups.get(str(backend.get("group")))
+        if group is None:
+            value = str(backend.get("group"))
+            raise CloudError(404, f"The resource '{value}' was not found", "notFound")
+        if group.type != _NEG or group.outputs.get("networkEndpointType") != _PSC:
+            continue
+        where = f"resource.backends[{at}]"
+        if backend.get("capacityScaler") not in (None, 1):
+            raise _invalid(
+                f"{where}.capacityScaler", f"Not available for {_PSC} network endpoint groups."
+            )
+        for field in ("maxRate", "maxRatePerEndpoint", "maxConnections"):
+            if backend.get(field):
+                raise _invalid(f"{where}.{field}", f"Not available for {_PSC} groups.")
+        if inputs.get("healthChecks"):
+            raise _invalid("resource.healthChecks", f"Must be empty with {_PSC} groups.")
+        if inputs.get("loadBalancingScheme") != "EXTERNAL_MANAGED":
+            raise _invalid(
+                "resource.loadBalancingScheme",
+                f"Must be EXTERNAL_MANAGED with {_PSC} groups of a published service.",
+            )
+        region = _region(group)
+        if region in regions:
+            raise _invalid(f"{where}.group", f"There is another {_PSC} group of {region}.")
+        regions.add(region)
+
+
+def check_reached(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a global balancer before a rule without global access (rule cloud.psc-access)."""
+    del inputs
+    for group in (link.target for link in found if link.path == "backends.group"):
+        attachment = None if group is None else _named(store, ATTACHMENT, group, "pscTargetService")
+        rule = (
+            None
+            if attachment is None
+            else _named(store, FORWARDING_RULE, attachment, "targetService")
+        )
+        if rule is not None and rule.outputs.get("allowGlobalAccess") is not True:
+            raise _invalid(
+                "resource.backends", f"The producer's '{rule.name}' must have global access."
+            )
+
+
+def check_global_rule(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse a global rule whose backends are of another kind of balancer (rule cloud.scheme)."""
+    scheme = inputs.get("loadBalancingScheme") or "EXTERNAL_MANAGED"
+    proxy = _target(found, "target")
+    if proxy is None:
+        return
+    if "region" in proxy.id.split("/")[2]:
+        raise _invalid("resource.target", f"'{proxy.id}' is regional.")
+    url_map = _named(store, "gcp:compute/uRLMap:URLMap", proxy, "urlMap")
+    service = None if url_map is None else _named(store, _BACKEND, url_map, "defaultService")
+    if service is not None and service.outputs.get("loadBalancingScheme") != scheme:
+        raise _invalid(
+            "resource.loadBalancingScheme",
+            f"{scheme} does not match that of '{service.name}', "
+            f"{service.outputs.get('loadBalancingScheme')}.",
+        )
+
+
+def check_probes(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse probes that Cloud DNS cannot read (rule cloud.dns-health-check)."""
+    del store, found
+    if not inputs.get("sourceRegions"):
+        return
+    if int(inputs.get("checkIntervalSec") or 5) < _LEAST_SECONDS:
+        raise _invalid("resource.checkIntervalSec", f"Must be at least {_LEAST_SECONDS}.")
+    for kind in ("sslHealthCheck", "http2HealthCheck", "grpcHealthCheck"):
+        if inputs.get(kind):
+            raise _invalid(f"resource.{kind}", "Not supported with sourceRegions.")
+    for kind in ("httpHealthCheck", "httpsHealthCheck", "tcpHealthCheck"):
+        if get_path(inputs, f"{kind}.proxyHeader") not in (None, "", "NONE"):
+            raise _invalid(f"resource.{kind}.proxyHeader", "Not supported with sourceRegions.")
+
+
+def check_policy(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Refuse targets that a record's policy cannot check (rule cloud.dns-routing)."""
+    del store
+    zone, check = _target(found, "managedZone"), _target(found, "routingPolicy.healthCheck")
+    policy = as_object(inputs.get("routingPolicy")) or {}
+    has_check = bool(policy.get("healthCheck"))
+    if check is not None and not check.outputs.get("sourceRegions"):
+        raise _invalid("routingPolicy.healthCheck", f"'{check.name}' has no sourceRegions.")
+    is_private = zone is not None and zone.outputs.get("visibility") == "private"
+    for at, item in enumerate(_objects(policy.get("geos"))):
+        where = f"routingPolicy.geo.items[{at}].healthCheckedTargets"
+        targets = as_object(item.get("healthCheckedTargets")) or {}
+        external, inner = targets.get("externalEndpoints"), targets.get("internalLoadBalancers")
+        if external and not has_check:
+            raise _invalid(where, "External endpoints need routingPolicy.healthCheck.")
+        if inner and has_check:
+            raise _invalid(where, "Internal load balancers take no routingPolicy.healthCheck.")
+        if zone is not None and external and is_private:
+            raise _invalid(where, "External endpoints need a public zone.")
+        if zone is not None and inner and not is_private:
+            raise _invalid(where, "Internal load balancers need a private zone.")
+
+
+def _named(store: Store, token: str, record: Record, field: str) -> Record | None:
+    """Return what a resource names in a field, of those that it uses."""
+    name = last_segment(str(record.inputs.get(field) or ""))
+    for each in store.find(token, name):
+        if any(use.id == record.id for use in store.users(token, each.id)):
+            return each
+    return None
+
+
+def _target(found: list[Link], path: str) -> Record | None:
+    return next((link.target for link in found if link.path == path), None)
+
+
+def _region(record: Record) -> str:
+    known = last_segment(str(record.outputs.get("region") or ""))
+    parts = record.id.split("/")
+    return known or (parts[parts.index("regions") + 1] if "regions" in parts else "")
+
+
+def _objects(value: Any) -> Iterator[Json]:
+    for each in as_list(value) or []:
+        found = as_object(each)
+        if found is not None:
+            yield found
+
+
+def _invalid(field: str, says: str) -> CloudError:
+    return CloudError(400, f"Invalid value for field '{field}': {says}", "invalid")

@@ -1,0 +1,208 @@
+"""A global load balancer with a real Envoy over gateways that are plain servers."""
+
+import http.client
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from twin.front import process
+from twin.front.envoy import CLIENT_REGION
+from twin.front.process import FrontTier
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_port
+from twin.tests.eventually import eventually
+from twin.tests.fronts import ADDRESS, REGIONS, make_front
+from twin.tests.unit.gcp.conftest import Cloud
+from twin.toolchain import ToolError, tool
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
+
+GATEWAYS = {region: f"127.32.250.{at}" for at, region in enumerate(REGIONS, 11)}
+_CLIENTS = 20
+
+
+class Gateway:
+    """The gateway of a region: it says its region, and can be lost with what it is answering."""
+
+    def __init__(self, region: str, port: int) -> None:
+        self.region, self.port = region, port
+        self.answers = Counter[int]()
+        self._server: ThreadingHTTPServer | None = None
+        self._sockets: set[object] = set()
+        self.hold = threading.Event()
+        self.hold.set()
+        self.status = 200
+
+    def start(self) -> None:
+        gateway = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                gateway._sockets.add(self.connection)
+                self.rfile.read(int(self.headers["Content-Length"]))
+                gateway.hold.wait(20)
+                body = json.dumps({"region": gateway.region, "path": self.path}).encode()
+                gateway.answers[gateway.status] += 1
+                self.send_response(gateway.status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                del format, args
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            allow_reuse_address = True
+            request_queue_size = 128
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                del request, client_address  # a lost gateway ends its connections
+
+        self._server = Server((GATEWAYS[self.region], self.port), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def lose(self) -> None:
+        """Vanish: nobody listens, and connections under way end."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.shutdown()
+        server.server_close()
+        for connection in list(self._sockets):
+            try:
+                connection.shutdown(2)  # pyright: ignore[reportAttributeAccessIssue]
+            except OSError:
+                continue
+        self._sockets.clear()
+
+
+class Place:
+    """Three regions and what is in front of them."""
+
+    def __init__(self, paths: TwinPaths) -> None:
+        self.port, self.listens = free_port(), free_port()
+        self.gateways = {region: Gateway(region, self.port) for region in REGIONS}
+        self.cloud = Cloud(paths)
+        self.tier = FrontTier(paths)
+
+    def start(self) -> None:
+        for gateway in self.gateways.values():
+            gateway.start()
+        make_front(self.cloud, GATEWAYS, self.port, listens=self.listens)
+        self.tier.reconcile()
+        eventually(lambda: self.ask("us-central1")[0] == 200, 20)
+
+    def ask(self, client: str, path: str = "/v1/completions") -> tuple[int, dict[str, str]]:
+        """Return the status and the body of one request; status 0 where the connection ended."""
+        connection = http.client.HTTPConnection(ADDRESS, self.listens, timeout=30)
+        try:
+            headers = {CLIENT_REGION: client, "Content-Type": "application/json"}
+            connection.request("POST", path, b"{}", headers)
+            response = connection.getresponse()
+            text = response.read()
+            return response.status, json.loads(text) if response.status == 200 else {}
+        except (OSError, http.client.HTTPException):
+            return 0, {}
+        finally:
+            connection.close()
+
+    def region(self, client: str) -> str:
+        return self.ask(client)[1].get("region", "")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    try:
+        tool("envoy")
+    except ToolError as error:
+        pytest.skip(str(error))
+    paths = TwinPaths(tmp_path / "twin")
+    paths.create()
+    made = Place(paths)
+    try:
+        made.start()
+        yield made
+    finally:
+        process.stop(paths)
+        for gateway in made.gateways.values():
+            gateway.hold.set()
+            gateway.lose()
+
+
+def test_clients_get_the_nearest_region(place: Place) -> None:
+    assert {client: place.region(client) for client in REGIONS} == {name: name for name in REGIONS}
+
+
+def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:
+    status, body = place.ask("asia-northeast1", "/models/small/v1/completions")
+    assert (status, body) == (200, {"region": "us-central1", "path": "/v1/completions"})
+
+
+def test_a_region_that_fails_is_left_out_and_others_are_not(place: Place) -> None:
+    lost = place.gateways["europe-west4"]
+    lost.status = 503
+    statuses = [place.ask("europe-west4")[0] for _ in range(5)]
+    assert statuses == [503] * 5
+    assert eventually(lambda: place.region("europe-west4") == "us-central1", 5)
+    assert place.region("asia-northeast1") == "asia-northeast1"
+
+
+def test_an_answer_500_of_an_engine_leaves_no_region_out(place: Place) -> None:
+    place.gateways["europe-west4"].status = 500
+    assert [place.ask("europe-west4")[0] for _ in range(8)] == [500] * 8
+
+
+def test_a_region_taken_out_of_the_backends_gets_no_request(place: Place) -> None:
+    store = place.cloud.world.store
+    (service,) = store.find("gcp:compute/backendService:BackendService", "front")
+    kept = [each for each in service.inputs["backends"] if "europe" not in each["group"]]
+    store.set(service.type, service.id, inputs={**service.inputs, "backends": kept})
+    place.tier.reconcile()
+    assert eventually(lambda: place.region("europe-west4") == "us-central1", 5)
+
+
+def test_requests_under_way_end_with_a_lost_region_and_no_other_is_lost(place: Place) -> None:
+    """20 requests a second over three regions; one vanishes with five requests, and returns."""
+    lost = place.gateways["europe-west4"]
+    lost.hold.clear()
+    under_way: list[int] = []
+    waiting = [
+        threading.Thread(target=lambda: under_way.append(place.ask("europe-west4")[0]))
+        for _ in range(5)
+    ]
+    for thread in waiting:
+        thread.start()
+    time.sleep(1)
+    statuses, regions = Counter[int](), Counter[str]()
+    end, senders = time.monotonic() + 6, []
+
+    def send(client: str) -> None:
+        status, body = place.ask(client)
+        statuses[status] += 1
+        regions[body.get("region", "none")] += 1
+
+    lost.lose()
+    lost.hold.set()
+    at = 0
+    while time.monotonic() < end:
+        sender = threading.Thread(target=send, args=(REGIONS[at % 3],))
+        sender.start()
+        senders.append(sender)
+        at += 1
+        time.sleep(1 / _CLIENTS)
+    for thread in (*waiting, *senders):
+        thread.join(30)
+    assert sorted(set(under_way)) in ([0], [502], [503], [0, 503], [502, 503])  # seen by the client
+    assert statuses == {200: len(senders)}
+    assert set(regions) == {"us-central1", "asia-northeast1"}
+    lost.start()
+    assert eventually(lambda: place.region("europe-west4") == "europe-west4", 60)

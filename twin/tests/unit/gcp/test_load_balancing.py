@@ -1,0 +1,269 @@
+"""Load balancers over regions: what Google refuses of them, and of what they connect to."""
+
+from typing import Any
+
+import pytest
+
+from twin.providers.gcp.resources.references import FORWARDING_RULE
+from twin.tests.unit.gcp.conftest import PROJECT, Cloud, Made, Refused
+from twin.world.store import new_record
+
+REGION = "us-central1"
+
+
+class Place:
+    """A cloud with a network, and what a test adds."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud = cloud
+        self.create("compute/network:Network", "net", autoCreateSubnetworks=False)
+
+    def create(self, kind: str, urn: str, **inputs: Any) -> Made:
+        return self.cloud.create(f"gcp:{kind}", urn, {"name": urn, **inputs})
+
+    def subnet(self, name: str, cidr: str, purpose: str, region: str = REGION, **more: Any) -> Made:
+        return self.create(
+            "compute/subnetwork:Subnetwork",
+            name,
+            ipCidrRange=cidr,
+            network="net",
+            purpose=purpose,
+            region=region,
+            **more,
+        )
+
+    def rule(self, *, scheme: str = "INTERNAL_MANAGED", is_global: bool = True) -> str:
+        """Add the forwarding rule of a Gateway, as GKE makes it; return its self link."""
+        path = f"projects/{PROJECT}/regions/{REGION}/forwardingRules/gkegw1"
+        outputs = {"allowGlobalAccess": is_global, "loadBalancingScheme": scheme, "name": "gkegw1"}
+        store = self.cloud.world.store
+        store.add(new_record(FORWARDING_RULE, path, "gkegw1", PROJECT, "", {}, outputs), [])
+        store.set(FORWARDING_RULE, path, status="ready")
+        return f"https://www.googleapis.com/compute/v1/{path}"
+
+    def attachment(self, target: str, urn: str = "published", region: str = REGION) -> Made:
+        return self.create(
+            "compute/serviceAttachment:ServiceAttachment",
+            urn,
+            connectionPreference="ACCEPT_MANUAL",
+            enableProxyProtocol=False,
+            natSubnets=["published"],
+            region=region,
+            targetService=target,
+        )
+
+    def published(self, **rule: Any) -> Made:
+        self.subnet("published", "10.3.0.0/24", "PRIVATE_SERVICE_CONNECT")
+        return self.attachment(self.rule(**rule))
+
+    def group(self, target: str, urn: str = "group", region: str = REGION) -> Made:
+        return self.create(
+            "compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
+            urn,
+            network="net",
+            networkEndpointType="PRIVATE_SERVICE_CONNECT",
+            pscTargetService=target,
+            region=region,
+        )
+
+    def service(self, *groups: str, **more: Any) -> Made:
+        inputs: dict[str, Any] = {
+            "backends": [{"group": group} for group in groups],
+            "loadBalancingScheme": "EXTERNAL_MANAGED",
+            "protocol": "HTTPS",
+        }
+        return self.create("compute/backendService:BackendService", "front", **(inputs | more))
+
+    def check(self, **more: Any) -> Made:
+        inputs: dict[str, Any] = {
+            "checkIntervalSec": 30,
+            "httpsHealthCheck": {"port": 443},
+            "sourceRegions": ["asia-east1", "europe-west1", "us-central1"],
+        }
+        given = {key: value for key, value in (inputs | more).items() if value is not None}
+        return self.create("compute/healthCheck:HealthCheck", "probes", **given)
+
+
+@pytest.fixture
+def place(cloud: Cloud) -> Place:
+    return Place(cloud)
+
+
+def test_a_region_of_a_network_has_one_active_subnet_for_proxies(place: Place) -> None:
+    place.subnet("proxies", "10.2.0.0/23", "REGIONAL_MANAGED_PROXY", role="ACTIVE")
+    place.subnet("spare", "10.2.2.0/23", "REGIONAL_MANAGED_PROXY", role="BACKUP")
+    place.subnet("west", "10.2.4.0/23", "REGIONAL_MANAGED_PROXY", "us-west1", role="ACTIVE")
+    with pytest.raises(Refused, match="already an active subnetwork"):
+        place.subnet("second", "10.2.6.0/23", "REGIONAL_MANAGED_PROXY", role="ACTIVE")
+
+
+def test_an_internal_gateway_is_published_by_the_link_of_its_rule(place: Place) -> None:
+    made = place.published()
+    assert made.id == f"projects/{PROJECT}/regions/{REGION}/serviceAttachments/published"
+
+
+def test_an_external_gateway_cannot_be_published(place: Place) -> None:
+    with pytest.raises(Refused, match="internal load balancer, 'gkegw1' is EXTERNAL_MANAGED"):
+        place.published(scheme="EXTERNAL_MANAGED")
+
+
+def test_a_rule_that_does_not_exist_cannot_be_published(place: Place) -> None:
+    place.subnet("published", "10.3.0.0/24", "PRIVATE_SERVICE_CONNECT")
+    with pytest.raises(Refused, match="was not found"):
+        place.attachment(f"projects/{PROJECT}/regions/{REGION}/forwardingRules/gone")
+
+
+def test_connections_come_from_a_subnet_that_is_for_them_alone(place: Place) -> None:
+    place.subnet("published", "10.3.0.0/24", "PRIVATE")
+    rule = place.rule()
+    with pytest.raises(Refused, match="must have purpose PRIVATE_SERVICE_CONNECT"):
+        place.attachment(rule)
+
+
+def test_a_subnet_serves_one_attachment(place: Place) -> None:
+    place.published()
+    with pytest.raises(Refused, match="is already used by"):
+        place.attachment(place.rule(), "second")
+
+
+def test_an_attachment_is_in_the_region_of_its_rule(place: Place) -> None:
+    place.subnet("published", "10.3.0.0/24", "PRIVATE_SERVICE_CONNECT", "us-west1")
+    with pytest.raises(Refused, match="is not in region us-west1"):
+        place.attachment(place.rule(), region="us-west1")
+
+
+def test_a_group_is_in_the_region_of_its_attachment(place: Place) -> None:
+    attachment = place.published()
+    with pytest.raises(Refused, match="is not in region us-west1"):
+        place.group(attachment.id, region="us-west1")
+    with pytest.raises(Refused, match="was not found"):
+        place.group(attachment.id.replace("/published", "/gone"))
+
+
+def test_a_global_balancer_reaches_a_region_through_its_attachment(place: Place) -> None:
+    group = place.group(place.published().id)
+    assert place.service(group.id).outputs["name"] == "front"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"loadBalancingScheme": "EXTERNAL"}, "Must be EXTERNAL_MANAGED"),
+        ({"healthChecks": "probes"}, "healthChecks': Must be empty"),
+        ({"capacityScaler": 0}, "capacityScaler': Not available"),
+        ({"maxRate": 5, "balancingMode": "RATE"}, "maxRate': Not available"),
+    ],
+)
+def test_backends_of_private_service_connect_have_no_such_thing(
+    place: Place, change: dict[str, Any], expected: str
+) -> None:
+    group = place.group(place.published().id)
+    place.check(sourceRegions=None)
+    fields = {"loadBalancingScheme", "healthChecks"}
+    backend = {key: value for key, value in change.items() if key not in fields}
+    more = {key: value for key, value in change.items() if key in fields}
+    with pytest.raises(Refused, match=expected):
+        place.service(**more, backends=[{"group": group.id, **backend}])
+
+
+def test_a_region_is_a_backend_once(place: Place) -> None:
+    attachment = place.published().id
+    groups = place.group(attachment).id, place.group(attachment, "other").id
+    with pytest.raises(Refused, match="another PRIVATE_SERVICE_CONNECT group of us-central1"):
+        place.service(*groups)
+
+
+def test_a_global_balancer_needs_global_access_to_the_gateway(place: Place) -> None:
+    group = place.group(place.published(is_global=False).id)
+    with pytest.raises(Refused, match="'gkegw1' must have global access"):
+        place.service(group.id)
+
+
+def test_the_schemes_of_rule_and_backends_match(place: Place) -> None:
+    group = place.group(place.published().id)
+    place.create("compute/uRLMap:URLMap", "front", defaultService=place.service(group.id).id)
+    place.create("compute/targetHttpProxy:TargetHttpProxy", "front", urlMap="front")
+    token, rule = "compute/globalForwardingRule:GlobalForwardingRule", {"portRange": "80"}
+    with pytest.raises(Refused, match="EXTERNAL does not match that of 'front', EXTERNAL_MANAGED"):
+        place.create(token, "plain", target="front", **rule, loadBalancingScheme="EXTERNAL")
+    scheme = {"loadBalancingScheme": "EXTERNAL_MANAGED"}
+    place.create(token, "front", target="front", **rule, **scheme)
+    with pytest.raises(Refused, match="was not found"):
+        place.create(token, "other", target="gone", **rule, **scheme)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"checkIntervalSec": 10, "timeoutSec": 5}, "at least 30"),
+        ({"httpsHealthCheck": {"proxyHeader": "PROXY_V1"}}, "proxyHeader': Not supported"),
+    ],
+)
+def test_probes_that_cloud_dns_cannot_read_are_refused(
+    place: Place, change: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(Refused, match=expected):
+        place.check(**change)
+
+
+def record(place: Place, zone: str, targets: dict[str, Any], **policy: Any) -> Made:
+    geo = {"location": REGION, "healthCheckedTargets": targets}
+    inputs = {
+        "managedZone": zone,
+        "name": "models.example.com.",
+        "routingPolicy": {"geos": [geo], **policy},
+        "ttl": 30,
+        "type": "A",
+    }
+    return place.cloud.create("gcp:dns/recordSet:RecordSet", "record", inputs)
+
+
+INNER = {
+    "internalLoadBalancers": [
+        {
+            "ipAddress": "10.0.0.9",
+            "ipProtocol": "tcp",
+            "networkUrl": "net",
+            "port": "443",
+            "project": PROJECT,
+        }
+    ]
+}
+OUTER = {"externalEndpoints": ["203.0.113.1"]}
+
+
+def test_a_policy_checks_external_targets_by_probes_and_internal_ones_without(place: Place) -> None:
+    for name, visibility in (("open", "public"), ("inner", "private")):
+        place.create(
+            "dns/managedZone:ManagedZone",
+            name,
+            description=name,
+            dnsName="example.com.",
+            visibility=visibility,
+        )
+    check = place.check().id
+    with pytest.raises(Refused, match="External endpoints need"):
+        record(place, "open", OUTER)
+    with pytest.raises(Refused, match="need a public zone"):
+        record(place, "inner", OUTER, healthCheck=check)
+    with pytest.raises(Refused, match="need a private zone"):
+        record(place, "open", INNER)
+    assert record(place, "open", OUTER, healthCheck=check).outputs["ttl"] == 30
+
+
+def test_a_proxy_takes_a_certificate_map_by_its_full_name(place: Place) -> None:
+    group = place.group(place.published().id)
+    place.create("compute/uRLMap:URLMap", "front", defaultService=place.service(group.id).id)
+    made = place.create("certificatemanager/certificateMap:CertificateMap", "front")
+    place.create(
+        "certificatemanager/certificateMapEntry:CertificateMapEntry",
+        "front",
+        certificates=[f"projects/{PROJECT}/locations/global/certificates/models"],
+        map="front",
+        matcher="PRIMARY",
+    )
+    named = f"//certificatemanager.googleapis.com/{made.id}"
+    token = "compute/targetHttpsProxy:TargetHttpsProxy"
+    assert place.create(token, "front", urlMap="front", certificateMap=named).name == "front"
+    with pytest.raises(Refused, match="was not found"):
+        place.create(token, "other", urlMap="front", certificateMap=named + "-gone")
