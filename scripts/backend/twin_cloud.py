@@ -12,7 +12,8 @@ import requests
 from scripts.shared.google_cloud import Cloud, Json, Response
 from twin.host.paths import TwinPaths
 from twin.providers.gcp import rest
-from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.effects import gcs, secret_manager
+from twin.providers.gcp.server import world_of
 
 _STORAGE: Final = "storage.googleapis.com"
 
@@ -48,11 +49,18 @@ class TwinSession:
         """Answer one request."""
         parts = urlsplit(url)
         path = parts.path.lstrip("/")
+        if parts.netloc == secret_manager.HOST and secret_manager.is_of_versions(parts.path):
+            store = world_of(self.paths).store
+            return _answer(*secret_manager.answer(store, method, parts.path, _content(json)))
         status, body = rest.answer(self.paths, self.project_number, parts.netloc, path)
         if status == rest.ELSEWHERE:
             address = f"{gcs.url(self.paths)}{parts.path}"
             return requests.request(method, address, json=json, params=params, timeout=timeout)
         return _answer(status, body)
+
+
+def _content(body: Json | None) -> bytes:
+    return b"" if body is None else json.dumps(body).encode()
 
 
 def _answer(status: int, body: Json) -> requests.Response:

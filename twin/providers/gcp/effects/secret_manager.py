@@ -23,7 +23,8 @@ from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
 
 NAME: Final = "secret-manager"
-_HOST: Final = "127.0.0.1"
+HOST: Final = "secretmanager.googleapis.com"
+_LOOPBACK: Final = "127.0.0.1"
 _CODES: Final = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 _PATH: Final = re.compile(
     r"/v1/(?P<secret>projects/[^/:]+/secrets/[^/:]+)"
@@ -54,7 +55,7 @@ def url(paths: TwinPaths) -> str:
     paths.root.mkdir(parents=True, exist_ok=True)
     with exclusive(paths.root / "secret-manager.lock"):  # the agents of clusters ask, too
         found = port_of(paths)
-        return f"http://{_HOST}:{found if found is not None else _start(paths)}"
+        return f"http://{_LOOPBACK}:{found if found is not None else _start(paths)}"
 
 
 def repair(paths: TwinPaths) -> None:
@@ -86,7 +87,12 @@ def _is_freed(port: int) -> bool:
 def _answers(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
-        return probe.connect_ex((_HOST, port)) == 0
+        return probe.connect_ex((_LOOPBACK, port)) == 0
+
+
+def is_of_versions(path: str) -> bool:
+    """Return whether a call is about versions of secrets, which this module answers."""
+    return "/versions" in path or path.endswith(":addVersion")
 
 
 def answer(store: Store, method: str, path: str, body: bytes) -> tuple[int, Json]:
@@ -172,7 +178,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
     """Return a server that listens."""
     handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
-    return http.server.ThreadingHTTPServer((_HOST, port), handler)
+    return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
 
 
 if __name__ == "__main__":
