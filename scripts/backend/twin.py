@@ -10,6 +10,7 @@ from scripts.backend.twin_leftovers import leftovers, remove
 from scripts.observe.access_log import Entry, entries, is_wanted
 from scripts.shared.clusters import Cluster, of_twin
 from scripts.shared.engine import Engine, check_stack
+from scripts.shared.hosts import lead
 from scripts.shared.replica_status import metrics_of
 from scripts.terminal.console import CommandError
 from twin import daemon
@@ -50,6 +51,7 @@ class TwinBackend:
         outputs = engine.outputs(self.stack) if self.stack in engine.stacks() else {}
         if "endpoint" not in outputs:
             raise not_up(self.stack)
+        lead(outputs, self.paths.ca_bundle)
         return str(outputs["endpoint"])
 
     def metrics(self) -> Mapping[str, str]:

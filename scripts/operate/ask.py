@@ -11,6 +11,7 @@ import typer
 from infra.stack import Exposure
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.backend.twin import not_up
+from scripts.shared.hosts import host_of, lead_again
 from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
 from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
@@ -83,6 +84,7 @@ def endpoint_of(stack: str, folder: Path) -> str:
     file = folder / stack / "endpoint"
     if file.exists():
         endpoint = file.read_text().strip()
+        lead_again(file.with_name("address"), endpoint)
         if not _connection_problem(endpoint):
             return endpoint
     raise not_up(stack)
@@ -109,7 +111,9 @@ def _connection_problem(endpoint: str) -> str:
     url = urlsplit(endpoint)
     port = url.port or (443 if url.scheme == "https" else 80)
     try:
-        socket.create_connection((url.hostname, port), _CONNECT_SECONDS).close()
+        known = host_of(endpoint)
+        address = url.hostname if known is None else known.address
+        socket.create_connection((address, port), _CONNECT_SECONDS).close()
     except OSError as error:
         return f"cannot be reached from here: {error.strerror or error}"
     return ""

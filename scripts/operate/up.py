@@ -21,7 +21,7 @@ from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
-from scripts.shared.hosts import lead
+from scripts.shared.hosts import lead, save
 from scripts.shared.model_client import models, preload
 from scripts.shared.placements import settled
 from scripts.shared.platform_state import check_platform_is_up
@@ -159,6 +159,7 @@ def up(
             pod = keep_real(paths, _namespace(stack), real_engine, _REAL_SECONDS)
         console.print(f"{pod} is the real engine.")
     (folder / "endpoint").write_text(endpoint + "\n")
+    save(endpoint, folder / "address")
     console.print("\n" + "\n".join(first.lines) + "\n")
     _print_addresses(paths, stack, outputs)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")

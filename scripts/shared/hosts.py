@@ -37,6 +37,21 @@ def lead(outputs: dict[str, Any], authority: Path) -> None:
         _known[name] = Host(str(address), authority)
 
 
+def save(endpoint: str, file: Path) -> None:
+    """Write where the host of a URL leads, for commands after this one."""
+    known = host_of(endpoint)
+    file.unlink(missing_ok=True)
+    if known is not None:
+        file.write_text(f"{known.address}\n{known.authority}\n")
+
+
+def lead_again(file: Path, endpoint: str) -> None:
+    """Lead the host of a URL as the command that wrote the file did; nothing without a file."""
+    if file.exists():
+        address, authority = file.read_text().splitlines()
+        _known[urlsplit(endpoint).hostname or ""] = Host(address, Path(authority))
+
+
 def host_of(url: str) -> Host | None:
     """Return where the host of a URL leads; None where the system's DNS knows."""
     return _known.get(urlsplit(url).hostname or "")
