@@ -151,7 +151,7 @@ def _programs(
     (folder / "config.yaml").write_text(json.dumps(config))
     (folder / "envoy.json").write_text(json.dumps(bootstrap(port, admin, [grpc], engine, plain)))
     commands = [
-        [tool("callout-store"), "--address", f"127.0.0.1:{store}"],
+        [tool("valkey"), "--address", f"127.0.0.1:{store}"],
         [
             *(tool("callout"), "--config", folder / "config.yaml", "--address", "127.0.0.1"),
             *("--grpc-port", str(grpc), "--health-port", str(health)),

@@ -9,7 +9,8 @@
 //
 // The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program makes
 // its own at each start. Health is gRPC's health protocol in plain text on a port of its own: not
-// serving until the keys were read once, or ten seconds have passed without.
+// serving until the keys were read once, or ten seconds have passed without. Its service `liveness` is
+// serving all the while: a program that waits for keys is not to be restarted.
 //
 // Standard output has a line of JSON for each finished request of a known team; logs go to standard
 // error. Neither ever has a prompt, a body, or a credential.
@@ -57,6 +58,7 @@ import (
 const (
 	usageError = 2
 	keysWait   = 10 * time.Second
+	liveness   = "liveness"
 	readTime   = 10 * time.Second
 	windowSize = 1 << 20
 )
@@ -196,6 +198,7 @@ func serve(ctx context.Context, o options, l listeners, processor *extproc.Serve
 	service.RegisterExternalProcessorServer(main, processor)
 	state := health.NewServer()
 	state.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	state.SetServingStatus(liveness, healthpb.HealthCheckResponse_SERVING)
 	checks := grpc.NewServer()
 	healthpb.RegisterHealthServer(main, state)
 	healthpb.RegisterHealthServer(checks, state)

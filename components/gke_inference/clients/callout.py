@@ -137,7 +137,11 @@ def _pod(name: str, account: str) -> Manifest:
                     f"--metrics-port={METRICS_PORT}",
                 ],
                 "image": image("callout").reference,
-                "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
+                "livenessProbe": {
+                    "grpc": {"port": HEALTH_PORT, "service": "liveness"},
+                    "initialDelaySeconds": 5,
+                    "periodSeconds": 10,
+                },
                 "name": "callout",
                 "ports": [
                     {"containerPort": PORT, "name": "grpc"},

@@ -13,11 +13,12 @@ SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 PROMPT = {"model": "llama", "max_tokens": 1, "prompt": "x"}
 
 
-def health(callout) -> bytes:
-    """Return the answer of gRPC's health protocol, in its bytes."""
+def health(callout, service: str = "") -> bytes:
+    """Return the answer of gRPC's health protocol about a service, in its bytes."""
     with grpc.insecure_channel(f"127.0.0.1:{callout.health}") as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        return check(b"", timeout=5)
+        asked = service.encode()
+        return check(b"\x0a" + bytes([len(asked)]) + asked if asked else b"", timeout=5)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,7 @@ def test_a_replica_serves_once_it_has_keys_and_says_before_it_ends_that_it_does_
     world.start("--drain", "2s")
     callout = world.callouts[0]
     assert health(callout) == NOT_SERVING
+    assert health(callout, "liveness") == SERVING, "it is not to be restarted for that"
     world.servers.keys = {"keys": []}
     until(lambda: health(callout) == SERVING, 5)
     callout.terminate()

@@ -129,7 +129,7 @@ class World:
     def start_store(self) -> dict[str, str]:
         """Start a store and return the configuration that names it."""
         address = f"127.0.0.1:{self._store_port}"
-        argv = [str(tool("callout-store")), "--address", address]
+        argv = [str(tool("valkey")), "--address", address]
         self.store = subprocess.Popen(argv)
         until(lambda: _listens(self._store_port))
         return {"address": address}

@@ -129,6 +129,40 @@ func TestTheLastKeysStayWhileSecretManagerIsAway(t *testing.T) {
 	}
 }
 
+func TestASecretWithoutAVersionHasNoKeysAndOneThatIsGoneKeepsThem(t *testing.T) {
+	var content atomic.Pointer[[]byte]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		found := content.Load()
+		if found == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		fmt.Fprintf(w, `{"payload":{"data":%q}}`, base64.StdEncoding.EncodeToString(*found))
+	}))
+	defer server.Close()
+	t.Setenv("SECRET_MANAGER_ENDPOINT", server.URL)
+	secret := NewSecret("projects/p/secrets/s")
+	valid := func() bool {
+		_, _, ok := secret.Keys().Verify(keyOf("aaaaaaaa"), now)
+		return ok
+	}
+	secret.read(context.Background())
+	if secret.Keys() == nil || valid() {
+		t.Fatal("before its first version a secret has no keys, which is known")
+	}
+	first := document(entry("aaaaaaaa", "research", "null"))
+	content.Store(&first)
+	secret.read(context.Background())
+	if !valid() {
+		t.Fatal("the first version must count")
+	}
+	content.Store(nil)
+	secret.read(context.Background())
+	if !valid() {
+		t.Error("the last document must stay valid where the secret is gone")
+	}
+}
+
 func TestTheTokenOfTheMetadataServerIsSentAndKept(t *testing.T) {
 	var asked atomic.Int64
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,6 +25,8 @@ const (
 	defaultMetadata = "metadata.google.internal"
 	tokenMargin     = time.Minute
 )
+
+var errNotFound = errors.New("status 404")
 
 // Secret follows the document of keys in Secret Manager. While that is away the last document stays valid.
 type Secret struct {
@@ -103,6 +106,10 @@ func (s *Secret) read(ctx context.Context) {
 		return
 	}
 	keys, err := s.fetch(ctx, name)
+	if errors.Is(err, errNotFound) && s.Keys() == nil {
+		// Nobody made a key yet. Where there were keys, a secret that is gone is a mistake: they stay.
+		keys, err = &Keys{}, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && name == s.name {
@@ -177,6 +184,9 @@ func (s *Secret) get(ctx context.Context, url string, headers map[string]string,
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxSecretBytes))
 	if err != nil {
 		return err
+	}
+	if answer.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("GET %s: %w", url, errNotFound)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("GET %s: status %d", url, answer.StatusCode)
