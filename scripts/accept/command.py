@@ -1,6 +1,7 @@
 """`gke-inference accept`: what a deployed platform promises, measured, as a report to sign."""
 
 import json
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +11,11 @@ import typer
 from rich.text import Text
 
 from infra.plan import Plan
+from infra.plan.clients import gated
 from scripts.accept.deployed import Deployed
 from scripts.accept.row import Row, Verdict
 from scripts.shared.google_cloud import CloudError
+from scripts.shared.model_client import KEY_VARIABLE
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
@@ -97,7 +100,12 @@ def accept(
 
 
 def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: bool) -> None:
-    """Refuse options that do not go together, and a failover that nobody meant."""
+    """Refuse options that do not go together, a failover that nobody meant, and a missing key."""
+    if gated(plan.platform) is not None and not os.environ.get(KEY_VARIABLE):
+        raise CommandError(
+            f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
+            " gke-inference clients keys create makes one"
+        )
     for option, is_given in (("--on-protected", on_protected), ("--yes", yes)):
         if is_given and not failover:
             raise CommandError(f"{option}: must be omitted without --failover")

@@ -65,7 +65,7 @@ class KeySecret:
 
     def _check_there(self) -> None:
         try:
-            self.cloud.get(f"{self.host}/v1/{self.name}")
+            self.cloud.get(f"{self.host}/v1/{self.name}/versions", pageSize="1")
         except NotFound:
             rule = "is made with the stack, where 'clients' has teams"
             raise KeyProblem(f"{self.name} does not exist: it {rule}") from None

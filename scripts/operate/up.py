@@ -1,12 +1,16 @@
 """`gke-inference up`: the whole platform on the twin, up to an answer through its gateway."""
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from infra.plan import Plan
+from infra.plan.clients import gated
 from infra.plan.names import Names
 from infra.reading.load import teams_of
 from infra.stack import Layer
@@ -149,22 +153,50 @@ def up(
     if pushed is None:
         _end_without_weights(paths, stack, outputs, begun)
         return
-    with step("Waiting for an answer through the gateway"):
-        limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
-        first = first_answer(outputs, endpoint, folder, limit)
-    with step("Waiting until every replica is ready or has no rung left"):
-        settled(paths, limit if real_engine else _SETTLE_SECONDS)
-    if real_engine:
-        with step("Waiting for the real engine"):
-            pod = keep_real(paths, _namespace(stack), real_engine, _REAL_SECONDS)
-        console.print(f"{pod} is the real engine.")
-    (folder / "endpoint").write_text(endpoint + "\n")
-    save(endpoint, folder / "address")
-    console.print("\n" + "\n".join(first.lines) + "\n")
-    _print_addresses(paths, stack, outputs)
+    limit = _REAL_SECONDS if real_engine else _ANSWER_SECONDS
+    with _let_in(stack, plan):
+        with step("Waiting for an answer through the gateway"):
+            first = first_answer(outputs, endpoint, folder, limit)
+        with step("Waiting until every replica is ready or has no rung left"):
+            settled(paths, limit if real_engine else _SETTLE_SECONDS)
+        if real_engine:
+            with step("Waiting for the real engine"):
+                pod = keep_real(paths, _namespace(stack), real_engine, _REAL_SECONDS)
+            console.print(f"{pod} is the real engine.")
+        (folder / "endpoint").write_text(endpoint + "\n")
+        save(endpoint, folder / "address")
+        console.print("\n" + "\n".join(first.lines) + "\n")
+        _print_addresses(paths, stack, outputs)
     console.print(f"Took     {time.monotonic() - begun:.1f} s")
+    _print_how_to_get_a_key(stack, plan)
     if planned is not None:
-        play(planned, paths, endpoint, first.model, folder)
+        with _let_in(stack, plan):
+            play(planned, paths, endpoint, first.model, folder)
+
+
+@contextmanager
+def _let_in(stack: str, plan: Plan) -> Generator[None]:
+    """Have a key of a client for a while, where the gateway asks for one."""
+    if gated(plan.platform) is None:
+        yield
+        return
+    # What reaches the secret takes time to load, and most stacks need none of it.
+    from scripts.clients.keys import KeyProblem  # noqa: PLC0415
+    from scripts.clients.lent import lent_key  # noqa: PLC0415
+    from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
+
+    try:
+        with lent_key(stack, plan.platform):
+            yield
+    except (CloudError, KeyProblem) as error:
+        raise CommandError(str(error)) from None
+
+
+def _print_how_to_get_a_key(stack: str, plan: Plan) -> None:
+    clients = gated(plan.platform)
+    if clients is not None:
+        team = next(iter(clients.teams))
+        console.print(f"Key      gke-inference clients keys create {team} --stack {stack}")
 
 
 def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:

@@ -3,6 +3,7 @@
 import base64
 import importlib
 import json
+import os
 import threading
 import time
 from collections.abc import Generator
@@ -20,7 +21,9 @@ if TYPE_CHECKING:  # the library takes a second to load, and `up` starts without
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _LONGEST_REFUSAL = 300  # characters: some proxies answer with a page
 _POD_HEADER = "x-gke-inference-pod"
-_NO_KEY = "none"  # the gateway asks for no key; the user's own key stays with the user
+KEY_VARIABLE = "GKE_INFERENCE_KEY"
+"""Environment variable with the key of a client, where a stack has `clients`."""
+_NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def open_client(
         http.event_hooks = {"request": [partial(_connect_to, address)]}
     client = openai.OpenAI(
         base_url=f"{endpoint}/v1",
-        api_key=_NO_KEY,
+        api_key=os.environ.get(KEY_VARIABLE) or _NO_KEY,
         timeout=timeout,
         max_retries=0,
         http_client=http,

@@ -54,8 +54,8 @@ class SecretManager:
         path = url.partition("/v1/")[2]
         if not self.exists:
             return Answer(404, {"error": {"message": "not found"}})
-        if method == "GET" and path == SECRET:
-            return Answer(200, {"name": SECRET})
+        if method == "GET" and path == f"{SECRET}/versions":
+            return Answer(200, {"totalSize": len(self.versions)})
         if method == "POST" and path == f"{SECRET}:addVersion":
             self.before_adding(self)
             return self._add(base64.b64decode(json["payload"]["data"]).decode())
