@@ -9,7 +9,7 @@ from gke_inference.images.build import ImageBuild, ImageBuildArgs
 from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
 from infra.plan import Plan
-from infra.plan.image_names import engines, repository_url
+from infra.plan.image_names import built, engines, repository_url
 from infra.plan.names import Names
 from infra.stack import Attestation, Images, Platform
 
@@ -118,14 +118,14 @@ def _build(
     args = ImageBuildArgs(
         branch=source.branch,
         builder=builder.email,
-        images=sorted(name for name in engines(plan) if _is_pinned(name)),
+        images=[name for name in built(plan) if _is_pinned(name)],
         location=source.repository.split("/")[3],
         project=platform.project,
         refuse_severity=images.build.refuse_severity.value,
         repositories=[repository_url(platform, region) for region in platform.regions],
         source_repository=source.repository,
     )
-    for name in sorted(engines(plan)):
+    for name in sorted(engines(plan) | {*built(plan)}):
         if not _is_pinned(name):
             pulumi.log.warn(
                 f"images.build: {name} is not built, as what it starts from has no digest:"

@@ -56,6 +56,11 @@ def engines(plan: Plan) -> set[str]:
     }
 
 
+def built(plan: Plan) -> list[str]:
+    """Return the images of ours that a platform runs, by their names in the lock, sorted."""
+    return sorted(name for name in needed(plan) if name in builds())
+
+
 def needed(plan: Plan) -> list[str]:
     """Return the images that a platform runs, by their names in the lock, sorted."""
     models = plan.platform.models.values()

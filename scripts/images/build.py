@@ -15,7 +15,7 @@ from gke_inference.images.build_steps import (
     build_request,
 )
 from infra.plan import resolve
-from infra.plan.image_names import engines, repository_url
+from infra.plan.image_names import built, repository_url
 from infra.plan.names import Names
 from infra.stack import Images, Platform
 from scripts.images.actions import ImagesError, check_names
@@ -28,13 +28,13 @@ _HOST = "cloudbuild.googleapis.com"
 
 
 def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
-    """Return what is built for a stack: the engines that its models can run in.
+    """Return what is built for a stack: engines that its models can run in, and the callout.
 
     Raises:
         ImagesError: The stack has no repository, or does not build a given image.
     """
     images = _images(platform)
-    known = sorted(name for name in engines(resolve(platform)) if name in builds())
+    known = built(resolve(platform))
     check_names(only, known)
     return [
         Target(

@@ -1,0 +1,167 @@
+"""Teams with keys in front of a model, as docs/clients.md says: from `up` to a revoked key."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+
+pytestmark = pytest.mark.needs_tools
+
+FOLDERS = (
+    "components",
+    "infra",
+    "planner",
+    "policies",
+    "scripts",
+    "simulator",
+    "twin",
+    "workloads",
+)
+MODEL = "llama-3.1-8b"
+STACK = ("--stack", "clients")
+REVOKED_WITHIN_SECONDS = 5.0
+
+
+@pytest.fixture
+def paths(tmp_path):
+    paths = TwinPaths(tmp_path / "twin")
+    yield paths
+    daemon.shut_down(paths)
+    assert processes.running(paths) == {}
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A checkout whose stack is that of the example, with a month that three requests spend."""
+    folder = tmp_path / "checkout"
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
+    (folder / ".venv").symlink_to(REPOSITORY / ".venv")
+    shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
+    shutil.copytree(REPOSITORY / "docs" / "examples" / "clients", folder / "stacks")
+    file = folder / "stacks" / "Pulumi.clients.yaml"
+    text = file.read_text()
+    assert "tokens_per_month: 500000000" in text
+    file.write_text(text.replace("tokens_per_month: 500000000", "tokens_per_month: 60"))
+    return folder
+
+
+def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:
+    """Run a command in the checkout; return what it printed on standard output."""
+    answer = subprocess.run(
+        [sys.executable, "-m", "scripts.main", *arguments],
+        cwd=folder,
+        env={
+            **os.environ,
+            "GKE_INFERENCE_TWIN_DIR": str(paths.root),
+            "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
+        },
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
+    return answer.stdout
+
+
+@pytest.fixture
+def client():
+    """Makes a client of an endpoint with a key."""
+    with ExitStack() as made:
+
+        def make(endpoint: str, key: str) -> openai.OpenAI:
+            http = made.enter_context(openai.DefaultHttpxClient(trust_env=False))
+            return openai.OpenAI(
+                base_url=f"{endpoint}/v1", api_key=key, max_retries=0, http_client=http
+            )
+
+        yield make
+
+
+def ask(of: openai.OpenAI, model: str = MODEL, **more):
+    messages: Any = [{"role": "user", "content": "Which keys open which doors?"}]
+    return of.chat.completions.create(model=model, messages=messages, max_tokens=8, **more)
+
+
+def ask_again_and_again(of: openai.OpenAI) -> None:
+    for _ in range(10):
+        ask(of)
+
+
+def passes(of: openai.OpenAI) -> bool:
+    """Return whether a request with a key passes; a replica may not know the key yet."""
+    try:
+        ask(of)
+    except openai.AuthenticationError:
+        return False
+    return True
+
+
+def until_it_is(passing: bool, of: openai.OpenAI) -> float:
+    """Wait until requests of a client pass, or do not; return the seconds that it took."""
+    begun = time.monotonic()
+    while passes(of) is not passing:
+        assert time.monotonic() - begun < 3 * REVOKED_WITHIN_SECONDS
+        time.sleep(0.5)
+    return time.monotonic() - begun
+
+
+def usage(paths: TwinPaths) -> list[dict]:
+    logs = paths.root.glob("clusters/*/logs/pods/*client-gate*.log")
+    lines = [line for log in logs for line in log.read_text().splitlines()]
+    return [found for line in lines if "prompt_tokens" in (found := json.loads(line))]
+
+
+def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, paths, client):
+    up = run(checkout, paths, "up", *STACK)
+    assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
+    endpoint = (paths.root.parent / "clients" / "endpoint").read_text().strip()
+    key = run(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
+    assistant = client(endpoint, key)
+    time.sleep(2.5)  # both replicas read it: wrong keys are counted
+
+    whole = ask(assistant)
+    assert whole.usage is not None
+    assert whole.usage.completion_tokens == 8
+    chunks = list(ask(assistant, stream=True))
+    assert all(chunk.usage is None for chunk in chunks), "nobody asked for usage"
+    assert [model.id for model in assistant.models.list().data] == [MODEL, "support"]
+    with pytest.raises(openai.NotFoundError, match="does not exist or you do not have access"):
+        ask(assistant, "sql")
+    with pytest.raises(openai.AuthenticationError):
+        ask(client(endpoint, "none"))
+
+    batch = run(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
+    other = client(endpoint, batch)
+    time.sleep(2.5)
+    with pytest.raises(openai.RateLimitError, match="has spent its tokens of this month"):
+        ask_again_and_again(other)
+    ask(assistant)  # another team's month is its own
+
+    listed = json.loads(run(checkout, paths, "clients", "keys", "list", "--json", *STACK))
+    assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]
+    assert key not in json.dumps(listed)
+    run(checkout, paths, "clients", "keys", "revoke", key.split("_")[1], *STACK)
+    assert until_it_is(False, assistant) <= REVOKED_WITHIN_SECONDS
+
+    records = [one for one in usage(paths) if one["key_id"] == key.split("_")[1]]
+    answered = [one for one in records if one["status"] == 200 and one["model"] == MODEL]
+    assert [one["stream"] for one in answered].count(True) == 1
+    assert {one["completion_tokens"] for one in answered} == {8}
+    assert not any(one["estimated"] for one in answered)
+    assert all(one["usd"] > 0 for one in answered)
+    assert "Nothing is left in the cloud." in run(checkout, paths, "down")
