@@ -100,12 +100,7 @@ def accept(
 
 
 def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: bool) -> None:
-    """Refuse options that do not go together, a failover that nobody meant, and a missing key."""
-    if gated(plan.platform) is not None and not os.environ.get(KEY_VARIABLE):
-        raise CommandError(
-            f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
-            " gke-inference clients keys create makes one"
-        )
+    """Refuse options that do not go together, a failover that nobody meant, and no key."""
     for option, is_given in (("--on-protected", on_protected), ("--yes", yes)):
         if is_given and not failover:
             raise CommandError(f"{option}: must be omitted without --failover")
@@ -113,6 +108,11 @@ def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: b
         raise CommandError(
             f"--failover: must be given with --on-protected for stack {stack!r}, which sets"
             " `protection`: it deletes a replica of each model"
+        )
+    if gated(plan.platform) is not None and not os.environ.get(KEY_VARIABLE):
+        raise CommandError(
+            f"{KEY_VARIABLE}: must be set to a key for stack {stack!r}, which has clients:"
+            " gke-inference clients keys create makes one"
         )
 
 

@@ -25,6 +25,7 @@ def connected(google, project, monkeypatch) -> None:
     cloud = Cloud(google.id, project.cloud.session.session, f"{google.address}/")
     monkeypatch.setattr(google_clients, "connect", lambda _: cloud)
     monkeypatch.setattr(preflight_cloud, "Registry", lambda: project.registry)
+    monkeypatch.setattr("scripts.check.preflight.plan_of", lambda _: project.plan)
 
 
 def answered(capsys, **options: Any) -> tuple[int, dict[str, Any]]:

@@ -11,13 +11,13 @@ from tests.unit.bootstrap.fake_google import refused
 
 def test_apis_that_are_on_are_one_row(project):
     (found,) = apis(project)
-    assert (found.name, found.state) == ("19 APIs", State.MET)
+    assert (found.name, found.state) == ("21 APIs", State.MET)
 
 
 def test_each_api_that_is_off_has_its_command(google, project):
     google.enabled.remove("cloudbuild.googleapis.com")
     met, missing = apis(project)
-    assert met.name == "18 APIs"
+    assert met.name == "20 APIs"
     assert (missing.name, missing.state) == ("cloudbuild.googleapis.com", State.MISSING)
     assert missing.command == (
         "gcloud services enable cloudbuild.googleapis.com --project=acme-inference-prod"

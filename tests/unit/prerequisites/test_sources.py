@@ -102,18 +102,27 @@ def test_only_an_image_that_a_registry_denies_having_is_missing(project, error, 
     assert found.name == "vllm-openai:v0.32.0 from docker.io"
 
 
+def test_the_callout_is_in_no_public_registry_and_has_to_be_built(project):
+    images = project.plan.platform.images.model_copy(update={"digests": {}})
+    platform = project.plan.platform.model_copy(update={"images": images})
+    changed = replace(project, plan=replace(project.plan, platform=platform))
+    (found,) = [each for each in container_images(changed) if each.state is not State.MET]
+    assert found.command == "gke-inference images build --stack prod --only callout"
+
+
 @pytest.mark.parametrize(
     ("name", "entry", "action"),
     [("epp", "endpoint_picker", "mirror"), ("vllm-gpu", "vllm_gpu", "build")],
 )
 def test_an_image_that_the_own_repository_lacks_is_mirrored_or_built(project, name, entry, action):
     images = project.plan.platform.images.model_copy(
-        update={"digests": {name: f"sha256:{'2' * 64}"}}
+        update={"digests": {"callout": f"sha256:{'1' * 64}", name: f"sha256:{'2' * 64}"}}
     )
     platform = project.plan.platform.model_copy(update={"images": images})
     changed = replace(project, plan=replace(project.plan, platform=platform))
     changed.registry.errors["us-central1-docker.pkg.dev"] = "NAME_UNKNOWN: no such repository"
-    (found,) = [each for each in container_images(changed) if each.state is not State.MET]
+    missing = [each for each in container_images(changed) if each.state is not State.MET]
+    (found,) = [each for each in missing if "callout" not in each.name]
     assert found.name == f"{name}@sha256:222222222222 from us-central1-docker.pkg.dev"
     assert found.command == f"gke-inference images {action} --stack prod --only {entry}"
 

@@ -288,7 +288,11 @@ def test_a_dry_run_shows_the_whole_build_or_the_command():
     [
         (["vllm_gpu"], True, r"images\.vllm_gpu: must have a digest in .*images pin"),
         (["vllm_tpu"], False, r"^images\.build: is required in the stack"),
-        (["sglang_gpu"], False, "--only: must be one of vllm_gpu, vllm_tpu, got 'sglang_gpu'"),
+        (
+            ["sglang_gpu"],
+            False,
+            "--only: must be one of callout, vllm_gpu, vllm_tpu, got 'sglang_gpu'",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused(only, local, message):
