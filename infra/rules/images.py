@@ -25,7 +25,7 @@ def check_images(platform: Platform) -> Iterator[InputError]:
 
 
 def check_pinned(plan: Plan) -> Iterator[InputError]:
-    """Yield the engines that run by tag where nobody said why they may.
+    """Yield the engines, and the callout, that run by tag where nobody said why they may.
 
     A tag can be moved, and so can what is served; a development stack may live with that.
 
@@ -34,8 +34,6 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
     """
     platform = plan.platform
     images = platform.images
-    if platform.layer is Layer.PLATFORM:
-        return  # serving stacks say which engines run
     if platform.environment in _BY_TAG or platform.unpinned_images is not None:
         return
     if images is not None and images.attestation is Attestation.ENFORCE:
@@ -44,7 +42,7 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
     names = repository_names()
     absent = sorted(
         names[each]
-        for each in engines(plan)
+        for each in _ours(plan)
         if not lock_image(each).digest and names[each] not in digests
     )
     if absent:
@@ -55,6 +53,15 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
             ": `gke-inference images pin --stack` finds them, and until then 'unpinned_images'"
             " says why they may run by tag",
         )
+
+
+def _ours(plan: Plan) -> set[str]:
+    """Return the engines that a stack runs, and the callout where it has one.
+
+    Of a platform these are not the engines: serving stacks say which of them run.
+    """
+    left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
+    return left | ({"callout"} & set(needed(plan)))
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:
