@@ -1,11 +1,12 @@
-"""`gke-inference clients`: make, list, rotate and revoke the keys of teams."""
+"""`gke-inference clients`: the keys of teams, and what they used."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -13,13 +14,17 @@ from infra.plan.clients import gated
 from infra.stack import Platform
 from scripts.backend.choose import CloudOption
 from scripts.clients import keys as documents
+from scripts.clients import records
 from scripts.clients.keys import Key, KeyProblem
 from scripts.clients.reach import open_secret
 from scripts.clients.secret import KeySecret
+from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
-from scripts.terminal.options import JsonOption, StackOption, check_one, stack_of
+from scripts.terminal.options import JsonOption, StackOption, check_one, check_words, stack_of
+from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
+from twin.host.paths import TwinPaths
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="ID of the key, as `list` shows it.")]
 
@@ -117,6 +122,68 @@ def revoke(name: IdArgument, stack: StackOption = "local", cloud: CloudOption = 
     console.print(f"{name} is revoked")
 
 
+@clients.command()
+def usage(
+    stack: StackOption = "local",
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Add up by {', '.join(FIELDS)}; repeat for several. Default: team."),
+    ] = None,
+    since: Annotated[str, typer.Option(help="How far back, such as 30d or 12h.")] = "1d",
+    out: Annotated[
+        Path | None, typer.Option("--csv", help="Also write it to this file, as CSV.")
+    ] = None,
+    cloud: CloudOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Show the requests, tokens and dollars of each team, from the records of its requests.
+
+    Each request is one line in the logs of the gate. For more requests than a command can read,
+    send these lines to BigQuery.
+    """
+    platform = _with_teams(stack)
+    fields = check_words("--by", by or ["team"], FIELDS)
+    if out is not None:
+        check_folder("--csv", out.parent)
+    try:
+        begin = documents.utc_now() - documents.lifetime_of("--since", since)
+        rows = added_up(_records(platform, begin, cloud=cloud), fields)
+    except (CloudError, KeyProblem) as error:
+        raise CommandError(str(error)) from None
+    if out is not None:
+        out.write_text(as_csv(rows, fields), encoding="utf-8")
+    if is_json:
+        print(as_json(rows, fields))
+    else:
+        print_usage(rows, fields)
+
+
+def _records(platform: Platform, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:
+    if not cloud:
+        yield from records.of_twin(platform, TwinPaths.default(), since)
+        return
+    # Google's clients take a second to load, and the twin needs none of them.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    with google_clients.plain_errors():
+        opened = google_clients.connect(platform.project)
+        yield from records.of_cloud(platform, opened, since)
+
+
+def _with_teams(stack: str) -> Platform:
+    """Return a stack that tells clients apart.
+
+    Raises:
+        CommandError: It has no teams.
+    """
+    platform = stack_of(stack)
+    if gated(platform) is None:
+        raise CommandError(
+            f"--stack: must be a stack with 'clients.teams', got {stack!r}: it has no keys"
+        )
+    return platform
+
+
 @contextmanager
 def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Platform]]:
     """Open the secret of a stack's keys.
@@ -124,11 +191,7 @@ def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Platform]]
     Raises:
         CommandError: The stack has no teams, or the secret cannot be reached.
     """
-    platform = stack_of(stack)
-    if gated(platform) is None:
-        raise CommandError(
-            f"--stack: must be a stack with 'clients.teams', got {stack!r}: it has no keys"
-        )
+    platform = _with_teams(stack)
     try:
         with open_secret(stack, platform, cloud=cloud) as secret:
             yield secret, platform

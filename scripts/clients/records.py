@@ -1,0 +1,78 @@
+"""Where the records of usage are: in Cloud Logging, or in the logs of the twin's pods."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final, cast
+
+from infra.arguments.clients import GATE
+from infra.plan.names import Names
+from infra.stack import Platform
+from scripts.shared.google_cloud import Cloud
+from twin.cluster import lifecycle
+from twin.host.paths import TwinPaths
+
+_ENTRIES: Final = "logging.googleapis.com/v2/entries:list"
+_PAGE: Final = 1000
+_CONTAINER: Final = "callout"
+
+
+def of_twin(platform: Platform, paths: TwinPaths, since: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the records of the gates on the twin."""
+    namespace = Names(platform).gateway_namespace()
+    pattern = f"logs/pods/{namespace}_{GATE}-*_{_CONTAINER}.log"
+    for folder in lifecycle.folders(paths):
+        for file in sorted(folder.glob(pattern)):
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                record = _record(line)
+                if record is not None and _at(record) >= since:
+                    yield record
+
+
+def of_cloud(platform: Platform, cloud: Cloud, since: datetime) -> Iterator[dict[str, Any]]:
+    """Yield the records of the gates in a project.
+
+    Raises:
+        CloudError: Google refuses.
+    """
+    body: dict[str, Any] = {
+        "resourceNames": [f"projects/{platform.project}"],
+        "filter": filter_of(platform, since),
+        "orderBy": "timestamp asc",
+        "pageSize": _PAGE,
+    }
+    while True:
+        answer = cloud.query(_ENTRIES, body)
+        for line in answer.get("entries", []):
+            yield dict(line.get("jsonPayload", {})) | {"time": line.get("timestamp", "")}
+        token = answer.get("nextPageToken")
+        if not token:
+            return
+        body = {**body, "pageToken": token}
+
+
+def filter_of(platform: Platform, since: datetime) -> str:
+    """Return what asks Cloud Logging for the records."""
+    return " AND ".join(
+        (
+            'resource.type="k8s_container"',
+            f'resource.labels.namespace_name="{Names(platform).gateway_namespace()}"',
+            f'resource.labels.container_name="{_CONTAINER}"',
+            "jsonPayload.prompt_tokens>=0",
+            f'timestamp>="{since.isoformat()}"',
+        )
+    )
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    try:
+        found: Any = json.loads(line)
+    except ValueError:
+        return None  # the last line, while it is written
+    if not isinstance(found, dict) or "prompt_tokens" not in found:
+        return None
+    return cast("dict[str, Any]", found)
+
+
+def _at(record: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(str(record["time"]))

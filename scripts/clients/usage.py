@@ -1,0 +1,134 @@
+"""What teams used: records of the callout, added up by team, model, day, region or key."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scripts.terminal.tables import Listing, figure, print_table
+
+FIELDS: Final = ("team", "model", "day", "region", "key")
+"""What usage can be added up by."""
+_FIRST_ERROR: Final = 400
+
+
+@dataclass(frozen=True)
+class Used:
+    """Usage of one request, or of several together."""
+
+    requests: int = 0
+    refused: int = 0
+    """Requests that were answered with an error."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the prompts, those that were in the KV cache."""
+    completion_tokens: int = 0
+    usd: float = 0.0
+    """At the prices of `clients.prices`."""
+    estimated: int = 0
+    """Requests whose tokens no engine reported."""
+
+    def __add__(self, other: "Used") -> "Used":
+        """Return both together."""
+        return Used(
+            self.requests + other.requests,
+            self.refused + other.refused,
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.usd + other.usd,
+            self.estimated + other.estimated,
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was used under one name of each field."""
+
+    names: tuple[str, ...]
+    used: Used
+
+
+def used_of(record: Mapping[str, Any]) -> tuple[dict[str, str], Used] | None:
+    """Return the names and the usage of a record of the callout; None of any other line."""
+    if "prompt_tokens" not in record or "team" not in record:
+        return None
+    names = {
+        "day": str(record["time"])[:10],
+        "key": str(record.get("key_id") or "-"),
+        "model": str(record.get("model") or "-"),
+        "region": str(record.get("region", "")),
+        "team": str(record["team"]),
+    }
+    return names, Used(
+        requests=1,
+        refused=int(int(record.get("status", 0)) >= _FIRST_ERROR),
+        prompt_tokens=int(record["prompt_tokens"]),
+        cached_tokens=int(record.get("cached_tokens", 0)),
+        completion_tokens=int(record.get("completion_tokens", 0)),
+        usd=float(record.get("usd", 0)),
+        estimated=int(bool(record.get("estimated", False))),
+    )
+
+
+def added_up(records: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[Row]:
+    """Return usage by some of `FIELDS`, sorted by the names."""
+    found: dict[tuple[str, ...], Used] = {}
+    for record in records:
+        one = used_of(record)
+        if one is not None:
+            names = tuple(one[0][field] for field in by)
+            found[names] = found.get(names, Used()) + one[1]
+    return [Row(names, used) for names, used in sorted(found.items())]
+
+
+def print_usage(rows: Sequence[Row], by: Sequence[str]) -> None:
+    """Print usage as a table, with a line for everything together."""
+    table = Listing(
+        *(field.upper() for field in by), figure("REQUESTS"), figure("REFUSED", spare=1),
+        figure("PROMPT"), figure("CACHED", spare=2), figure("COMPLETION"), figure("$"),
+        figure("ESTIMATED", spare=3),
+    )  # fmt: skip
+    whole = sum((row.used for row in rows), Used())
+    blank = ("all", *([""] * (len(by) - 1)))
+    for names, used in (*((row.names, row.used) for row in rows), (blank, whole)):
+        table.add_row(
+            *names,
+            f"{used.requests:,}",
+            f"{used.refused:,}",
+            f"{used.prompt_tokens:,}",
+            f"{used.cached_tokens:,}",
+            f"{used.completion_tokens:,}",
+            f"{used.usd:,.4f}",
+            f"{used.estimated:,}",
+        )
+    print_table(table)
+
+
+def as_json(rows: Sequence[Row], by: Sequence[str]) -> str:
+    """Return usage as JSON: an object for each row."""
+    return json.dumps([_plain(row, by) for row in rows], indent=1)
+
+
+def as_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
+    """Return usage as CSV, with a head."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(_plain(Row(("",) * len(by), Used()), by)))
+    writer.writeheader()
+    writer.writerows(_plain(row, by) for row in rows)
+    return text.getvalue()
+
+
+def _plain(row: Row, by: Sequence[str]) -> dict[str, Any]:
+    return {
+        **dict(zip(by, row.names, strict=True)),
+        "requests": row.used.requests,
+        "refused": row.used.refused,
+        "prompt_tokens": row.used.prompt_tokens,
+        "cached_tokens": row.used.cached_tokens,
+        "completion_tokens": row.used.completion_tokens,
+        "usd": round(row.used.usd, 9),
+        "estimated": row.used.estimated,
+    }
