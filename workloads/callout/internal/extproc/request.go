@@ -3,6 +3,7 @@ package extproc
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -66,8 +67,11 @@ var promptPaths = map[string]bool{
 
 const modelsPath = "/v1/models"
 
+// teamModels is the list of a serving stack whose team shares the gateway's host with others.
+var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
+
 func kindOf(method, path string) (requestKind, *openai.Error) {
-	isList := path == modelsPath
+	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
 	switch {
 	case promptPaths[path] && method == http.MethodPost:
