@@ -25,13 +25,13 @@ CHANGES = {
     "        system_pool:": "        authorized_networks: {office: 203.0.113.0/24}\n"
     "        system_pool:",
     "context: 8192": "context: 16384",
-    "    gateway:\n      exposure": "      gemma-3-4b:\n"
+    "    clients:\n": "      gemma-3-4b:\n"
     "        weights: gemma-3-4b-it\n"
     "        capacity: interactive\n"
     "        size: {parameters_billion: 4.3}\n"
     "        context: 8192\n"
     "        replicas: {min: 1, max: 2}\n"
-    "    gateway:\n      exposure",
+    "    clients:\n",
 }
 _KEPT = (
     "gcp:container/",
