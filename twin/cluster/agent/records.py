@@ -33,17 +33,22 @@ class Record:
     @property
     def alive(self) -> bool:
         """Whether this very process still runs."""
+        self._collect()
+        return started_at(self.pid) == self.started
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, negative for a signal; None where that is not known."""
+        self._collect()  # it may have ended just after `alive` had looked for its code
+        return _exit_codes.pop((self.pid, self.started), None)
+
+    def _collect(self) -> None:
+        """Keep the exit code of the process, once it has ended."""
         with suppress(ChildProcessError):  # it is not a child of ours after a crash
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
                     _exit_codes.pop(next(iter(_exit_codes)), None)
                 _exit_codes[self.pid, self.started] = os.waitstatus_to_exitcode(status)
-        return started_at(self.pid) == self.started
-
-    def exit_code(self) -> int | None:
-        """Return how it ended, negative for a signal; None where that is not known."""
-        return _exit_codes.pop((self.pid, self.started), None)
 
 
 def start(
