@@ -57,7 +57,7 @@ def _cluster(service: Service, client: str) -> EnvoyJson:
         "typed_extension_protocol_options": {_OPTIONS: _protocol(is_tls=service.is_tls)},
     }
     if service.is_tls:
-        # Google looks at no name and no issuer of a backend's certificate unless it is told to
+        # Google checks neither name nor issuer of a backend's certificate unless configured to
         found["transport_socket"] = extension(
             "envoy.transport_sockets.tls",
             "upstream_tls",

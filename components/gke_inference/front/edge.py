@@ -6,12 +6,7 @@ The global forms of what `gke_inference.gateway.edge` makes for a region.
 import pulumi
 from pulumi_gcp import compute
 
-from gke_inference.gateway.edge import INTERVAL_SECONDS, LAST_PRIORITY
-
-_EVERYBODY: "compute.SecurityPolicyRuleMatchArgsDict" = {
-    "config": {"src_ip_ranges": ["*"]},
-    "versioned_expr": "SRC_IPS_V1",
-}
+from gke_inference.gateway.edge import throttling_rules
 
 
 def security_policy(
@@ -28,24 +23,7 @@ def security_policy(
         description="Requests of one address a minute; what is more is refused with 429.",
         name=physical_name,
         project=project,
-        rules=[
-            {
-                "action": "throttle",
-                "match": _EVERYBODY,
-                "priority": 1000,
-                "rate_limit_options": {
-                    "conform_action": "allow",
-                    "enforce_on_key": "IP",
-                    "exceed_action": "deny(429)",
-                    "rate_limit_threshold": {
-                        "count": requests_per_minute,
-                        "interval_sec": INTERVAL_SECONDS,
-                    },
-                },
-            },
-            # Google adds it where it is missing, which would be a difference at every preview.
-            {"action": "allow", "match": _EVERYBODY, "priority": LAST_PRIORITY},
-        ],
+        rules=throttling_rules(requests_per_minute),
         type="CLOUD_ARMOR",
         opts=opts,
     )

@@ -5,6 +5,8 @@ Both are regional, as the load balancers are: Cloud Armor backend policies
 (docs.cloud.google.com/load-balancing/docs/ssl-policies-concepts).
 """
 
+from typing import Any
+
 import pulumi
 from pulumi_gcp import compute
 
@@ -13,12 +15,31 @@ from gke_inference.catalogue.versions import api
 
 REQUESTS_PER_MINUTE = 600
 """Requests of one address to one backend before more are refused with 429."""
-INTERVAL_SECONDS = 60
-LAST_PRIORITY = 2_147_483_647
-_EVERYBODY: "compute.RegionSecurityPolicyRuleMatchArgsDict" = {
-    "config": {"src_ip_ranges": ["*"]},
-    "versioned_expr": "SRC_IPS_V1",
-}
+_INTERVAL_SECONDS = 60
+_LAST_PRIORITY = 2_147_483_647
+_EVERYBODY = {"config": {"src_ip_ranges": ["*"]}, "versioned_expr": "SRC_IPS_V1"}
+
+
+def throttling_rules(requests_per_minute: int) -> list[Any]:
+    """Returns the rules of a policy, regional or global: a limit for each address."""
+    return [
+        {
+            "action": "throttle",
+            "match": _EVERYBODY,
+            "priority": 1000,
+            "rate_limit_options": {
+                "conform_action": "allow",
+                "enforce_on_key": "IP",
+                "exceed_action": "deny(429)",
+                "rate_limit_threshold": {
+                    "count": requests_per_minute,
+                    "interval_sec": _INTERVAL_SECONDS,
+                },
+            },
+        },
+        # Google adds it where it is missing, which would be a difference at every preview.
+        {"action": "allow", "match": _EVERYBODY, "priority": _LAST_PRIORITY},
+    ]
 
 
 def security_policy(
@@ -37,24 +58,7 @@ def security_policy(
         name=physical_name,
         project=project,
         region=region,
-        rules=[
-            {
-                "action": "throttle",
-                "match": _EVERYBODY,
-                "priority": 1000,
-                "rate_limit_options": {
-                    "conform_action": "allow",
-                    "enforce_on_key": "IP",
-                    "exceed_action": "deny(429)",
-                    "rate_limit_threshold": {
-                        "count": requests_per_minute,
-                        "interval_sec": INTERVAL_SECONDS,
-                    },
-                },
-            },
-            # Google adds it where it is missing, which would be a difference at every preview.
-            {"action": "allow", "match": _EVERYBODY, "priority": LAST_PRIORITY},
-        ],
+        rules=throttling_rules(requests_per_minute),
         type="CLOUD_ARMOR",
         opts=opts,
     )

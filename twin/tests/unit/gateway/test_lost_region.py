@@ -50,7 +50,7 @@ def test_a_gateway_ends_with_its_region_and_is_told_once(controller: Any) -> Non
     World(outages=("europe-west4-*",)).save(controller._ctx.paths.capacity_file)
     assert rounds(controller) == (False, ["gateway.lost"])
     assert rounds(controller) == (False, ["gateway.lost"])
-    assert controller._announced == {}  # so that it is told when it is back
+    assert controller._announced == {}  # so that its return is announced
     World().save(controller._ctx.paths.capacity_file)
     assert controller._is_lost() is False
 
