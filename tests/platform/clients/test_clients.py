@@ -1,10 +1,7 @@
 """Teams with keys in front of a model, as docs/clients.md says: from `up` to a revoked key."""
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,22 +10,13 @@ from typing import Any
 import openai
 import pytest
 
+from tests.platform import example_checkout
 from twin import daemon
 from twin.host import processes
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import TwinPaths
 
 pytestmark = pytest.mark.needs_tools
 
-FOLDERS = (
-    "components",
-    "infra",
-    "planner",
-    "policies",
-    "scripts",
-    "simulator",
-    "twin",
-    "workloads",
-)
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
 REVOKED_WITHIN_SECONDS = 5.0
@@ -45,13 +33,7 @@ def paths(tmp_path):
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """A checkout whose stack is that of the example, with a month that three requests spend."""
-    folder = tmp_path / "checkout"
-    for name in FOLDERS:
-        ignored = shutil.ignore_patterns("__pycache__", "tests")
-        shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
-    (folder / ".venv").symlink_to(REPOSITORY / ".venv")
-    shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
-    shutil.copytree(REPOSITORY / "docs" / "examples" / "clients", folder / "stacks")
+    folder = example_checkout.checkout(tmp_path / "checkout", "clients")
     file = folder / "stacks" / "Pulumi.clients.yaml"
     text = file.read_text()
     assert "tokens_per_month: 500000000" in text
@@ -61,19 +43,7 @@ def checkout(tmp_path) -> Path:
 
 def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:
     """Run a command in the checkout; return what it printed on standard output."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "scripts.main", *arguments],
-        cwd=folder,
-        env={
-            **os.environ,
-            "GKE_INFERENCE_TWIN_DIR": str(paths.root),
-            "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    answer = example_checkout.run(folder, paths, *arguments, stderr=subprocess.PIPE)
     assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
     return answer.stdout
 

@@ -1,32 +1,19 @@
 """Two teams on one platform, each a stack of its own, as docs/layers.md says."""
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from scripts.shared.clusters import close, of_twin
 from scripts.shared.model_client import models, stream_chat
+from tests.platform import example_checkout
 from twin import daemon
 from twin.host import processes
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import TwinPaths
 from twin.wire.kube import KubeError
 
 pytestmark = pytest.mark.needs_tools
 
-FOLDERS = (
-    "components",
-    "infra",
-    "planner",
-    "policies",
-    "scripts",
-    "simulator",
-    "twin",
-    "workloads",
-)
 SEARCH, ADS = "llama-3.1-8b", "qwen3-8b"
 
 
@@ -38,33 +25,9 @@ def paths(tmp_path):
     assert processes.running(paths) == {}
 
 
-def checkout(folder: Path) -> Path:
-    """Return a checkout whose stacks are those of the example."""
-    for name in FOLDERS:
-        ignored = shutil.ignore_patterns("__pycache__", "tests")
-        shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
-    (folder / ".venv").symlink_to(REPOSITORY / ".venv")
-    shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
-    shutil.copytree(REPOSITORY / "docs" / "examples" / "teams", folder / "stacks")
-    return folder
-
-
 def run(folder: Path, paths: TwinPaths, *arguments: str) -> tuple[int, str]:
     """Run a command in the checkout; return its exit status and what it printed."""
-    answer = subprocess.run(
-        [sys.executable, "-m", "scripts.main", *arguments],
-        cwd=folder,
-        env={
-            **os.environ,
-            "GKE_INFERENCE_TWIN_DIR": str(paths.root),
-            "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    answer = example_checkout.run(folder, paths, *arguments)
     return answer.returncode, answer.stdout
 
 
@@ -95,7 +58,7 @@ def refused(paths: TwinPaths, namespace: str, gpus: int) -> str:
 
 
 def test_two_teams_share_a_platform_and_nothing_is_left_of_it(paths, tmp_path):
-    folder = checkout(tmp_path / "checkout")
+    folder = example_checkout.checkout(tmp_path / "checkout", "teams")
     status, said = run(folder, paths, "up", "--stack", "search")
     assert (status, "must be a serving stack whose platform is up" in said) == (2, True), said
 

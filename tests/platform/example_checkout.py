@@ -1,0 +1,51 @@
+"""A checkout whose stacks are those of an example, and commands that run in it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from twin.host.paths import REPOSITORY, TwinPaths
+
+_FOLDERS = (
+    "components",
+    "infra",
+    "planner",
+    "policies",
+    "scripts",
+    "simulator",
+    "twin",
+    "workloads",
+)
+
+
+def checkout(folder: Path, example: str) -> Path:
+    """Return a checkout whose stacks are those of docs/examples/EXAMPLE."""
+    for name in _FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
+    (folder / ".venv").symlink_to(REPOSITORY / ".venv")
+    shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
+    shutil.copytree(REPOSITORY / "docs" / "examples" / example, folder / "stacks")
+    return folder
+
+
+def run(
+    folder: Path, paths: TwinPaths, *arguments: str, stderr: int = subprocess.STDOUT
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in the checkout, with standard error in its output or elsewhere."""
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.main", *arguments],
+        cwd=folder,
+        env={
+            **os.environ,
+            "GKE_INFERENCE_TWIN_DIR": str(paths.root),
+            "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
+        },
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        timeout=900,
+        check=False,
+    )
