@@ -1,15 +1,15 @@
-"""Wires clients: the keys that all regions share, and the gate of each region with its counters."""
+"""Wires clients: the keys that all regions share, and the gate of each region with its stores."""
 
 import pulumi
 
 from gke_inference.clients.client_gate import ClientGate
 from gke_inference.clients.client_keys import ClientKeys
-from gke_inference.clients.counter_store import CounterStore
+from gke_inference.clients.counter_store import AnswerStore, CounterStore
 from gke_inference.cluster.workload_identity import WorkloadIdentity, principal
 from infra.arguments import clients as assemble
 from infra.network import RegionNetwork
 from infra.plan import RegionPlan
-from infra.plan.clients import gated
+from infra.plan.clients import GATE, cached_in, gated
 from infra.plan.names import Names
 from infra.stack import Platform
 
@@ -28,7 +28,7 @@ def keep_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
         platform.project,
         str(platform.project_number),
         Names(platform).gateway_namespace(),
-        assemble.GATE,
+        GATE,
     )
     ClientKeys(
         "client-keys",
@@ -43,6 +43,7 @@ def admit_clients(
     network: RegionNetwork,
     inside: pulumi.ResourceOptions,
     gateway: pulumi.Resource,
+    guards: list[pulumi.Resource],
 ) -> None:
     """Build the gate in front of a region's models, where clients are told apart.
 
@@ -52,24 +53,34 @@ def admit_clients(
         network: The network, as the region takes it.
         inside: The cluster's Kubernetes provider, and what must be there before.
         gateway: The region's gateway, which an extension names.
+        guards: Guardrails, which the gate names.
     """
     clients = gated(platform)
     if clients is None:
         return
     identity = WorkloadIdentity(
-        f"{region.name}-{assemble.GATE}-identity", assemble.gate_identity_args(platform), inside
+        f"{region.name}-{GATE}-identity", assemble.gate_identity_args(platform), inside
     )
     counters = assemble.store_args(
         platform, clients, region.name, network.network, network.subnetwork
     )
-    address = None
+    store: CounterStore | None = None
     if counters is not None:
         after = pulumi.ResourceOptions(depends_on=[*network.after])
-        address = CounterStore(f"{region.name}-counters", counters, after).address
+        store = CounterStore(f"{region.name}-counters", counters, after)
+    answers: AnswerStore | None = None
+    cache = cached_in(platform, region.name)
+    if cache is not None:
+        args = assemble.answers_args(
+            platform, cache, region.name, network.network, network.subnetwork
+        )
+        policy = [] if store is None else [store]
+        after = pulumi.ResourceOptions(depends_on=[*network.after, *policy])
+        answers = AnswerStore(f"{region.name}-answers", args, after)
     ClientGate(
-        f"{region.name}-{assemble.GATE}",
-        assemble.gate_args(platform, clients, region, address),
+        f"{region.name}-{GATE}",
+        assemble.gate_args(platform, clients, region, store, answers),
         pulumi.ResourceOptions.merge(
-            inside, pulumi.ResourceOptions(depends_on=[identity, gateway])
+            inside, pulumi.ResourceOptions(depends_on=[identity, gateway, *guards])
         ),
     )

@@ -4,15 +4,17 @@ import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.arguments import provisioning as assemble
+from infra.backends import let_relays_call
 from infra.clients import keep_keys
 from infra.exports import exports
 from infra.front import build_front
+from infra.guardrails import prepare_armor
 from infra.images import build_images
 from infra.network import build_network
 from infra.observe import observe, set_budget
+from infra.options.protection import protect_stateful
 from infra.plan import resolve
 from infra.project import enable_services, let_adapters_read
-from infra.protection import protect_stateful
 from infra.region import build_region
 from infra.stack import Layer, Platform
 
@@ -41,6 +43,8 @@ def deploy(platform: Platform) -> None:
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     let_adapters_read(platform, clusters)
     keep_keys(platform, clusters)
+    prepare_armor(platform, services)
+    let_relays_call(platform, clusters)
     front = build_front(platform, networks, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)

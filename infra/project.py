@@ -6,8 +6,11 @@ import pulumi
 from pulumi_gcp import projects
 
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
-from infra.plan.clients import has_counters
-from infra.stack import Platform
+from infra.plan.backends import kinds_of
+from infra.plan.clients import cached, has_counters
+from infra.plan.guardrails import floor_of, has_armor
+from infra.plan.streams import has_topics
+from infra.stack import BackendKind, Platform
 
 SERVICES: Final = (
     "certificatemanager.googleapis.com",
@@ -46,7 +49,19 @@ BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleap
 """APIs of builds, where the stack has them."""
 
 CLIENT_SERVICES: Final = ("memorystore.googleapis.com", "networkconnectivity.googleapis.com")
-"""APIs of the counters of clients, where replicas share them."""
+"""APIs of the stores of clients: counters that replicas share, and answers."""
+
+ARMOR_SERVICES: Final = ("modelarmor.googleapis.com",)
+"""API of Model Armor, where a guardrail is of this kind."""
+
+VERTEX_SERVICES: Final = ("aiplatform.googleapis.com",)
+"""API of backends at Vertex AI, in the stack's own project."""
+
+ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
+"""API of the tokens that Cloud Run asks for."""
+
+STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
+"""API of topics and subscriptions, where the stack has streams of them."""
 
 ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
 """APIs of attestations, where the stack looks for them."""
@@ -59,7 +74,11 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
-        *(CLIENT_SERVICES if has_counters(platform) else ()),
+        *(CLIENT_SERVICES if has_counters(platform) or cached(platform) else ()),
+        *(ARMOR_SERVICES if has_armor(platform) or floor_of(platform) else ()),
+        *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),
+        *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
+        *(STREAM_SERVICES if has_topics(platform) else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),

@@ -24,15 +24,18 @@ from infra.arguments import provisioning as assemble
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
 from infra.arguments.sharing import route_sources
+from infra.backends import relay_backends
 from infra.clients import admit_clients
+from infra.guardrails import guard_region
 from infra.images import let_nodes_pull
-from infra.inside import inside as options_inside
 from infra.network import RegionNetwork
+from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.serving import open_models, serve
 from infra.sharing import share
 from infra.stack import ClusterMode, Platform
+from infra.streams import stream_to_models
 
 Cluster = InferenceCluster | ExistingCluster
 """A cluster, made or existing: both have the same outputs."""
@@ -222,5 +225,8 @@ def _build_serving(
             inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
         ),
     )
-    admit_clients(platform, region, network, inside, gateway)
+    guards = guard_region(platform, region, inside, gateway, after_namespace)
+    admit_clients(platform, region, network, inside, gateway, guards)
+    relay_backends(platform, region, inside, gateway)
+    stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
     return gateway

@@ -6,7 +6,7 @@ from gke_inference.gateway.model_routes import ModelRoutes
 from gke_inference.namespace.connected_models import ConnectedModels, ConnectedModelsArgs
 from infra.arguments import sharing as assemble
 from infra.arguments.ingress import connected
-from infra.inside import inside
+from infra.options.inside import inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
 from infra.platform_reference import SharedRegion

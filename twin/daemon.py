@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from twin.cluster import lifecycle as clusters
+from twin.elsewhere import server as elsewhere
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
-from twin.providers.gcp.effects import gcs, secret_manager, valkey
+from twin.providers.gcp.armor import server as armor
+from twin.providers.gcp.effects import gcs, pubsub, secret_manager, valkey
 from twin.pulumi.environment import process_environment
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
@@ -109,7 +111,10 @@ def repair(paths: TwinPaths) -> list[str]:
         processes.ProcessError: a process did not come up.
     """
     gcs.repair(paths)  # before the pods that read from them
+    pubsub.repair(paths)
     secret_manager.repair(paths)
+    armor.repair(paths)
+    elsewhere.repair(paths)
     valkey.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:

@@ -9,6 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .backends.backend_access import BackendAccess, BackendAccessArgs
+    from .backends.model_backends import ModelBackends, ModelBackendsArgs
+    from .backends.pool_fallback import PoolFallback, PoolFallbackArgs
+    from .backends.settings import BackendArgs, BackendTargetArgs, RelayCallersArgs
     from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
@@ -16,9 +20,11 @@ if TYPE_CHECKING:
     from .catalogue.rungs import Rung, RungArgs, check_rung
     from .clients.client_gate import ClientGate
     from .clients.client_keys import ClientKeys, ClientKeysArgs
-    from .clients.counter_store import CounterStore, CounterStoreArgs
+    from .clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
     from .clients.settings import (
+        AnswerCacheArgs,
         ClientGateArgs,
+        ClientGuardArgs,
         ClientModelArgs,
         ClientTeamArgs,
         TokenIssuerArgs,
@@ -42,6 +48,11 @@ if TYPE_CHECKING:
     )
     from .gateway.model_routes import ModelRoutes, ModelRoutesArgs
     from .gateway.record import GatewayRecord, GatewayRecordArgs
+    from .guardrails.armor_calls import ArmorCallArgs
+    from .guardrails.model_armor import ArmorFiltersArgs, ModelArmor, ModelArmorArgs
+    from .guardrails.model_armor_gate import ModelArmorGate, ModelArmorGateArgs
+    from .guardrails.model_armor_project import ModelArmorProject, ModelArmorProjectArgs
+    from .guardrails.nemo_guardrails import NemoGuardrails, NemoGuardrailsArgs
     from .images.admission import ImageAdmission, ImageAdmissionArgs
     from .images.attestor import ImageAttestor, ImageAttestorArgs
     from .images.build import ImageBuild, ImageBuildArgs
@@ -65,6 +76,8 @@ if TYPE_CHECKING:
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
     from .storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
+    from .streams.stream_topics import StreamTopics, StreamTopicsArgs
+    from .streams.stream_worker import StreamWorker, StreamWorkerArgs
 
 __all__ = [
     "AcceleratorPool",
@@ -72,13 +85,22 @@ __all__ = [
     "Alerts",
     "AlertsArgs",
     "AllowedIngressArgs",
+    "AnswerCacheArgs",
+    "AnswerStore",
+    "ArmorCallArgs",
+    "ArmorFiltersArgs",
     "Autoscaling",
     "AutoscalingArgs",
+    "BackendAccess",
+    "BackendAccessArgs",
+    "BackendArgs",
+    "BackendTargetArgs",
     "BucketAccessArgs",
     "Budget",
     "BudgetArgs",
     "ClientGate",
     "ClientGateArgs",
+    "ClientGuardArgs",
     "ClientKeys",
     "ClientKeysArgs",
     "ClientModelArgs",
@@ -125,6 +147,14 @@ __all__ = [
     "MaintenanceArgs",
     "MetricsAdapter",
     "MetricsAdapterArgs",
+    "ModelArmor",
+    "ModelArmorArgs",
+    "ModelArmorGate",
+    "ModelArmorGateArgs",
+    "ModelArmorProject",
+    "ModelArmorProjectArgs",
+    "ModelBackends",
+    "ModelBackendsArgs",
     "ModelBucket",
     "ModelBucketArgs",
     "ModelDisk",
@@ -135,15 +165,20 @@ __all__ = [
     "ModelServerArgs",
     "Monitoring",
     "MonitoringArgs",
+    "NemoGuardrails",
+    "NemoGuardrailsArgs",
     "Network",
     "NetworkArgs",
     "NodeImageCache",
     "NodeImageCacheArgs",
     "ObservedModelArgs",
+    "PoolFallback",
+    "PoolFallbackArgs",
     "PublishedGateway",
     "PublishedGatewayArgs",
     "ReceiverArgs",
     "RegionRangesArgs",
+    "RelayCallersArgs",
     "RouteSourceArgs",
     "RoutedCanaryArgs",
     "RoutedModelArgs",
@@ -152,6 +187,10 @@ __all__ = [
     "ServingNamespace",
     "ServingNamespaceArgs",
     "SpeculativeArgs",
+    "StreamTopics",
+    "StreamTopicsArgs",
+    "StreamWorker",
+    "StreamWorkerArgs",
     "SystemPoolArgs",
     "TeamShare",
     "TeamShareArgs",
@@ -173,13 +212,22 @@ _HOMES = {
     "Alerts": "observability.alerts",
     "AlertsArgs": "observability.alerts",
     "AllowedIngressArgs": "namespace.network_policies",
+    "AnswerCacheArgs": "clients.settings",
+    "AnswerStore": "clients.counter_store",
+    "ArmorCallArgs": "guardrails.armor_calls",
+    "ArmorFiltersArgs": "guardrails.model_armor",
     "Autoscaling": "serving.autoscaling",
     "AutoscalingArgs": "serving.autoscaling",
+    "BackendAccess": "backends.backend_access",
+    "BackendAccessArgs": "backends.backend_access",
+    "BackendArgs": "backends.settings",
+    "BackendTargetArgs": "backends.settings",
     "BucketAccessArgs": "cluster.workload_identity",
     "Budget": "observability.budget",
     "BudgetArgs": "observability.budget",
     "ClientGate": "clients.client_gate",
     "ClientGateArgs": "clients.settings",
+    "ClientGuardArgs": "clients.settings",
     "ClientKeys": "clients.client_keys",
     "ClientKeysArgs": "clients.client_keys",
     "ClientModelArgs": "clients.settings",
@@ -226,6 +274,14 @@ _HOMES = {
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
     "MetricsAdapterArgs": "operators.metrics_adapter",
+    "ModelArmor": "guardrails.model_armor",
+    "ModelArmorArgs": "guardrails.model_armor",
+    "ModelArmorGate": "guardrails.model_armor_gate",
+    "ModelArmorGateArgs": "guardrails.model_armor_gate",
+    "ModelArmorProject": "guardrails.model_armor_project",
+    "ModelArmorProjectArgs": "guardrails.model_armor_project",
+    "ModelBackends": "backends.model_backends",
+    "ModelBackendsArgs": "backends.model_backends",
     "ModelBucket": "storage.model_bucket",
     "ModelBucketArgs": "storage.model_bucket",
     "ModelDisk": "storage.model_disk",
@@ -236,23 +292,32 @@ _HOMES = {
     "ModelServerArgs": "intent.intent",
     "Monitoring": "observability.monitoring",
     "MonitoringArgs": "observability.monitoring",
+    "NemoGuardrails": "guardrails.nemo_guardrails",
+    "NemoGuardrailsArgs": "guardrails.nemo_guardrails",
     "Network": "cluster.network",
     "NetworkArgs": "cluster.network",
     "NodeImageCache": "capacity.node_image_cache",
     "NodeImageCacheArgs": "capacity.node_image_cache",
     "ObservedModelArgs": "observability.dashboards",
+    "PoolFallback": "backends.pool_fallback",
+    "PoolFallbackArgs": "backends.pool_fallback",
     "PublishedGateway": "front.published_gateway",
     "PublishedGatewayArgs": "front.published_gateway",
     "ReceiverArgs": "observability.alerts",
     "RegionRangesArgs": "cluster.network",
     "RoutedCanaryArgs": "gateway.inference_gateway",
     "RoutedModelArgs": "gateway.inference_gateway",
+    "RelayCallersArgs": "backends.settings",
     "RouteSourceArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
     "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
     "SpeculativeArgs": "intent.intent",
+    "StreamTopics": "streams.stream_topics",
+    "StreamTopicsArgs": "streams.stream_topics",
+    "StreamWorker": "streams.stream_worker",
+    "StreamWorkerArgs": "streams.stream_worker",
     "SystemPoolArgs": "cluster.settings",
     "TeamShare": "namespace.team_share",
     "TeamShareArgs": "namespace.team_share",

@@ -2,6 +2,9 @@
 
 import pulumi
 
+from .backends.backend_access import BackendAccess
+from .backends.model_backends import ModelBackends
+from .backends.pool_fallback import PoolFallback
 from .capacity.accelerator_pool import AcceleratorPool
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
@@ -19,6 +22,10 @@ from .gateway.certificate import GatewayCertificate
 from .gateway.inference_gateway import InferenceGateway
 from .gateway.model_routes import ModelRoutes
 from .gateway.record import GatewayRecord
+from .guardrails.model_armor import ModelArmor
+from .guardrails.model_armor_gate import ModelArmorGate
+from .guardrails.model_armor_project import ModelArmorProject
+from .guardrails.nemo_guardrails import NemoGuardrails
 from .images.admission import ImageAdmission
 from .images.attestor import ImageAttestor
 from .images.build import ImageBuild
@@ -40,6 +47,8 @@ from .storage.fuse_volume import FuseVolume
 from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
 from .storage.weights_job import WeightsJob
+from .streams.stream_topics import StreamTopics
+from .streams.stream_worker import StreamWorker
 
 NAME = "gke-inference"
 VERSION = "0.1.0"
@@ -47,6 +56,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorPool,
     Alerts,
     Autoscaling,
+    BackendAccess,
     Budget,
     ClientGate,
     ClientKeys,
@@ -69,15 +79,23 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     InferenceGateway,
     LeaderWorkerSetOperator,
     MetricsAdapter,
+    ModelArmor,
+    ModelArmorGate,
+    ModelArmorProject,
+    ModelBackends,
     ModelBucket,
     ModelDisk,
     ModelRoutes,
     ModelServer,
     Monitoring,
+    NemoGuardrails,
     Network,
     NodeImageCache,
+    PoolFallback,
     PublishedGateway,
     ServingNamespace,
+    StreamTopics,
+    StreamWorker,
     TeamShare,
     WeightsGate,
     WeightsJob,

@@ -1,12 +1,13 @@
 """The translator of clients: keys, counters, and the gate of each region."""
 
-from typing import Final
+from typing import TypedDict
 
 import pulumi
 
 from gke_inference.clients.client_keys import ClientKeysArgs
-from gke_inference.clients.counter_store import CounterStoreArgs
+from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.settings import (
+    AnswerCacheArgs,
     ClientGateArgs,
     ClientModelArgs,
     ClientTeamArgs,
@@ -14,13 +15,27 @@ from gke_inference.clients.settings import (
     TokenPriceArgs,
 )
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
+from gke_inference.namespace.network_policies import ENGINE_PORT
+from infra.arguments.guardrails import armor_calls, guarded_models, guards
 from infra.plan import RegionPlan
-from infra.plan.clients import gate_replicas, store_nodes
+from infra.plan.clients import (
+    GATE,
+    cached_in,
+    cached_names,
+    gate_replicas,
+    has_counters,
+    store_nodes,
+)
 from infra.plan.names import Names
-from infra.stack import Clients, ClientTeam, Counters, Platform, TokenIssuer
-
-GATE: Final = "client-gate"
-"""Name of the gate's objects and of its service account, the same in every cluster."""
+from infra.stack import (
+    AnswerCache,
+    Clients,
+    ClientTeam,
+    Counters,
+    Platform,
+    StoreNodes,
+    TokenIssuer,
+)
 
 
 def keys_args(
@@ -58,30 +73,74 @@ def store_args(
     """Return the arguments of a region's counters, where replicas share them."""
     if clients.counters is Counters.LOCAL:
         return None
-    store = clients.store
+    return CounterStoreArgs(
+        existing_policy=not clients.store.make_connection_policy,
+        instance_id=Names(platform).counters(),
+        node_type=_type_name(store_nodes(platform, clients)),
+        replica_count=clients.store.replicas,
+        **_placed(platform, region, network, subnetwork),
+    )
+
+
+def answers_args(
+    platform: Platform,
+    cache: AnswerCache,
+    region: str,
+    network: pulumi.Input[str],
+    subnetwork: pulumi.Input[str],
+) -> CounterStoreArgs:
+    """Return the arguments of a region's store of answers.
+
+    Counters make the network's connection policy, of which there is one; without them it does.
+    """
+    clients = platform.clients
+    has_policy = clients is None or not clients.store.make_connection_policy
+    return CounterStoreArgs(
+        existing_policy=has_counters(platform) or has_policy,
+        instance_id=Names(platform).answers(),
+        node_type=_type_name(cache.store.node_type),
+        replica_count=cache.store.replicas,
+        **_placed(platform, region, network, subnetwork),
+    )
+
+
+class _Placed(TypedDict):
+    """Where a store is, the same for each of a region."""
+
+    labels: dict[str, str]
+    location: str
+    network: pulumi.Input[str]
+    project: str
+    subnetworks: list[pulumi.Input[str]]
+
+
+def _placed(
+    platform: Platform, region: str, network: pulumi.Input[str], subnetwork: pulumi.Input[str]
+) -> _Placed:
     within = f"projects/{platform.project}/regions/{region}/subnetworks"
 
     def path(subnetwork: str) -> str:
         return subnetwork if "/" in subnetwork else f"{within}/{subnetwork}"
 
-    return CounterStoreArgs(
-        existing_policy=not store.make_connection_policy,
-        instance_id=Names(platform).counters(),
+    return _Placed(
         labels={"env": platform.environment},
         location=region,
         network=network,
-        node_type=store_nodes(platform, clients).value.upper().replace("-", "_"),
         project=platform.project,
-        replica_count=store.replicas,
         subnetworks=[pulumi.Output.from_input(subnetwork).apply(path)],
     )
+
+
+def _type_name(nodes: StoreNodes) -> str:
+    return nodes.value.upper().replace("-", "_")
 
 
 def gate_args(
     platform: Platform,
     clients: Clients,
     region: RegionPlan,
-    store: pulumi.Input[str] | None,
+    store: CounterStore | None,
+    answers: AnswerStore | None = None,
 ) -> ClientGateArgs:
     """Return the arguments of the gate of a region."""
     names = Names(platform)
@@ -106,8 +165,34 @@ def gate_args(
         teams={name: _team(team) for name, team in clients.teams.items()},
     )
     if store is not None:
-        args["store"] = store
+        args["store"] = store.address
+        args["store_certificates"] = store.certificates
+    cache = cached_in(platform, region.name)
+    if cache is not None and answers is not None:
+        args["cache"] = _cache_args(platform, cache, region, answers)
+    if calls := armor_calls(platform, region):
+        args["armor"] = calls
+    if asked := guards(platform):
+        args["guards"] = asked
+        args["guarded_models"] = guarded_models(platform, region)
     return args
+
+
+def _cache_args(
+    platform: Platform, cache: AnswerCache, region: RegionPlan, answers: AnswerStore
+) -> AnswerCacheArgs:
+    """Return the arguments of the cache of a region."""
+    (model,) = [one for one in region.served if one.name == cache.embeddings]
+    return AnswerCacheArgs(
+        embeddings_model=cache.embeddings,
+        # a model without a picker has a Service in the pool's place
+        embeddings_url=f"http://{model.object_name}.{model.namespace}.svc:{ENGINE_PORT}",
+        models=cached_names(platform, cache),
+        store=answers.address,
+        store_certificates=answers.certificates,
+        threshold=cache.threshold,
+        ttl_seconds=cache.ttl_seconds,
+    )
 
 
 def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
@@ -123,6 +208,10 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
 
 def _team(team: ClientTeam) -> ClientTeamArgs:
     args = ClientTeamArgs(priority=team.priority.value)
+    if team.cached_answers:
+        args["cached_answers"] = True
+    if team.guardrails:
+        args["guards"] = list(team.guardrails)
     if team.models is not None:
         args["models"] = list(team.models)
     if team.monthly_usd is not None:

@@ -2,7 +2,9 @@
 
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
-from infra.plan.clients import gated
+from infra.plan.clients import cached_in, gated
+from infra.plan.guardrails import has_guards
+from infra.plan.streams import streams
 from infra.stack import ClusterMode, Platform
 
 
@@ -17,16 +19,26 @@ def ingress_args(
         has_gateway: Whether the Gateway is in the namespace, and so is what it calls.
     """
     settings = region.settings
-    is_autopilot = settings.mode is ClusterMode.AUTOPILOT
     args = AllowedIngressArgs(
-        metrics_namespace="gke-gmp-system" if is_autopilot else "gmp-system",
+        metrics_namespace=collectors_namespace(settings.mode),
         proxies_cidr=settings.proxies,
     )
     if models := connected(region):
         args["connected_models"] = models
     if has_gateway and gated(platform) is not None:
         args["client_gate"] = True
+        if cached_in(platform, region.name) is not None:
+            args["cached_answers"] = True
+        if has_guards(platform):
+            args["guards"] = True
+    if any(stream.region == region.name for stream in streams(platform)):
+        args["stream_workers"] = True
     return args
+
+
+def collectors_namespace(mode: ClusterMode) -> str:
+    """Return the namespace of Managed Prometheus' collectors in a cluster."""
+    return "gke-gmp-system" if mode is ClusterMode.AUTOPILOT else "gmp-system"
 
 
 def connected(region: RegionPlan) -> list[str]:

@@ -22,9 +22,11 @@ from gke_inference.serving.model_server import ModelServer
 from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
 from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
+from infra.arguments.backends import pool_selector
 from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
+from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.front import has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
@@ -258,6 +260,8 @@ def gateway_args(
         router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
         subnetwork=subnetwork,
     )
+    if has_backends(platform):
+        args["backend_names"] = sorted(platform.backends)
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:
@@ -294,7 +298,7 @@ def _routed(
         model_name=served.name,
         pool_name=served.object_name,
         priority=model.priority,
-        selector=server.labels,
+        selector=pool_selector(served, server.labels),
         target_port=server.port,
         task=model.task.value,
         timeout_seconds=model.timeout_seconds,

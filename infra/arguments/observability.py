@@ -11,8 +11,11 @@ from gke_inference.observability.budget import BudgetArgs
 from gke_inference.observability.dashboards import DashboardsArgs, ObservedModelArgs, scope_of
 from gke_inference.observability.promql import Scope
 from infra.plan import Plan, ServedModel
+from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
+from infra.plan.streams import streams
 from infra.stack import Covers, Layer, Platform, Receiver, Task
 
 
@@ -91,6 +94,14 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     )
     if gated(platform) is not None and platform.layer is Layer.ALL:
         args["clients"] = True
+        if has_guards(platform):
+            args["guards"] = True
+    if has_backends(platform):
+        args["backends"] = True
+        if any(model.fallback is not None for model in platform.models.values()):
+            args["fallbacks"] = True
+    if found := [each.physical for each in streams(platform) if not each.is_kafka]:
+        args["subscriptions"] = found
     if settings.cost_limit_usd_per_hour is not None:
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
     if platform.gateway.hostname is not None:

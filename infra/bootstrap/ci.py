@@ -7,6 +7,8 @@ import pulumi
 from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 
 from infra.bootstrap.roles import (
+    ARMOR_ROLES,
+    BACKEND_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
     HOSTNAME_ROLES,
@@ -15,6 +17,8 @@ from infra.bootstrap.roles import (
     PREVIEW_ROLES,
     SERVING_PREVIEW_ROLES,
     SERVING_ROLES,
+    STREAM_ROLES,
+    TABLE_ROLES,
 )
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
 
@@ -80,6 +84,10 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(IMAGE_ROLES if settings.has_images else ()),
         *(HOSTNAME_ROLES if settings.has_records else ()),
         *(CLIENT_ROLES if settings.has_clients else ()),
+        *(ARMOR_ROLES if settings.has_armor else ()),
+        *(BACKEND_ROLES if settings.has_backends else ()),
+        *(STREAM_ROLES if settings.has_streams else ()),
+        *(TABLE_ROLES if settings.has_tables else ()),
     )
 
 

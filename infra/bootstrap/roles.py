@@ -63,6 +63,19 @@ CLIENT_ROLES: Final = (
 )
 """Roles beside those, where the stack has clients with keys and counters."""
 
+ARMOR_ROLES: Final = ("roles/modelarmor.admin", "roles/modelarmor.floorSettingsAdmin")
+"""Roles beside those, where a guardrail of the stack is Model Armor."""
+BACKEND_ROLES: Final = (
+    "roles/run.admin",
+    "roles/secretmanager.admin",
+)
+"""Roles beside those, where models of the stack run elsewhere: services of Cloud Run let its relay
+call, and API keys have secrets."""
+STREAM_ROLES: Final = ("roles/pubsub.admin",)
+"""Roles beside those, where the stack has streams of Pub/Sub."""
+TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
+"""Roles beside those, where answers of a stream are rows: its worker is let into the table."""
+
 PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
 """Roles of the identity that deploys a platform: serving stacks watch their models themselves."""
 

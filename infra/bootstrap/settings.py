@@ -96,12 +96,20 @@ class StackSettings:
     location: str
     """Region of the stack's key; the state bucket is in that of the first stack."""
     ci: Ci | None = None
+    has_armor: bool = False
+    """Whether the stack calls Model Armor, or sets its floor."""
+    has_backends: bool = False
+    """Whether models of the stack run elsewhere."""
     has_clients: bool = False
     """Whether the stack tells clients apart, by keys."""
     has_images: bool = False
     """Whether the stack builds and delivers container images of its own."""
     has_records: bool = False
     """Whether the stack makes the records of its host name."""
+    has_streams: bool = False
+    """Whether the stack has streams of Pub/Sub."""
+    has_tables: bool = False
+    """Whether answers of a stream are rows of BigQuery."""
     layer: str = "all"
     """`all`, `platform` or `serving`."""
     platform: str = ""

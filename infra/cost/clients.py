@@ -1,10 +1,10 @@
-"""What it costs to tell clients apart: counters, and a secret that gates read all the time."""
+"""What it costs to tell clients apart: counters, answers, and a secret that gates read often."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from infra.cost.parts import CLUSTER, Part, always, part
-from infra.plan.clients import gate_replicas, gated, has_counters, store_nodes
+from infra.plan.clients import cached_in, gate_replicas, gated, has_counters, store_nodes
 from infra.stack import Platform
 from planner.choice.cost import HOURS_PER_MONTH
 
@@ -22,6 +22,11 @@ def client_parts(platform: Platform, region: str) -> Iterator[Part]:
     if has_counters(platform):
         what = f"Memorystore for Valkey, {store_nodes(platform, clients).value}"
         nodes = always(1 + clients.store.replicas)
+        yield part(CLUSTER, what, region, None, nodes, unit="nodes")
+    cache = cached_in(platform, region)
+    if cache is not None:
+        what = f"Memorystore for Valkey, {cache.store.node_type.value}"
+        nodes = always(1 + cache.store.replicas)
         yield part(CLUSTER, what, region, None, nodes, unit="nodes")
     reads = gate_replicas(platform, clients) * HOURS_PER_MONTH * 3600 / _SECONDS_BETWEEN_READS
     what, count = "Secret Manager, reads", always(reads / _PRICED_READS)

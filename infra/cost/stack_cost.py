@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
+from infra.cost.backends import backend_parts
 from infra.cost.clients import client_parts
 from infra.cost.cluster import cluster_parts
 from infra.cost.committed import Commitments, commitments
 from infra.cost.costing import served
+from infra.cost.guardrails import guardrail_parts
 from infra.cost.network import front_parts, network_parts
 from infra.cost.nodes import accelerator_nodes, system_nodes
 from infra.cost.observability import observability_parts
 from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
 from infra.cost.storage import project_parts, storage_parts
+from infra.cost.streams import stream_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import Plan
 from infra.stack import Covers, Layer
@@ -113,9 +116,12 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
         if has_clusters:
             yield from network_parts(plan.platform, name, nodes, usage)
             yield from client_parts(plan.platform, name)
+            yield from guardrail_parts(plan.platform, name)
+            yield from stream_parts(plan.platform, name)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)
+    yield from backend_parts(plan.platform)
     if has_clusters:
         yield from front_parts(plan.platform, usage)
         yield from project_parts(plan)

@@ -1,6 +1,11 @@
 """Whether clients are told apart, and by how much of what."""
 
-from infra.stack import Clients, Counters, Platform, StoreNodes
+from typing import Final
+
+from infra.stack import AnswerCache, Clients, Counters, Platform, StoreNodes, Task
+
+GATE: Final = "client-gate"
+"""Name of the gate's objects and of its service account, the same in every cluster."""
 
 
 def gated(platform: Platform) -> Clients | None:
@@ -13,6 +18,32 @@ def has_counters(platform: Platform) -> bool:
     """Return whether the replicas of a gate share their counters."""
     clients = gated(platform)
     return clients is not None and clients.counters is Counters.VALKEY
+
+
+def cached(platform: Platform) -> AnswerCache | None:
+    """Return the cache of answers, where a team has one."""
+    clients = gated(platform)
+    return clients.cache if clients is not None else None
+
+
+def cached_in(platform: Platform, region: str) -> AnswerCache | None:
+    """Return the cache of answers of a region: where its model of embeddings is."""
+    cache = cached(platform)
+    if cache is None or region not in platform.regions_of(platform.models[cache.embeddings]):
+        return None
+    return cache
+
+
+def cached_names(platform: Platform, cache: AnswerCache) -> list[str]:
+    """Return the names, as clients use them, whose answers are kept."""
+    if cache.models is not None:
+        return sorted(cache.models)
+    return sorted(
+        name
+        for served, model in platform.models.items()
+        if model.task is Task.GENERATE
+        for name in (served, *model.adapters)
+    )
 
 
 def gate_replicas(platform: Platform, clients: Clients) -> int:

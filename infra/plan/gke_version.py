@@ -59,6 +59,8 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         )
     for served in region.served:
         yield from _of_model(served)
+    for name in region.idle_streams:
+        yield gke_minimum(FROM_ZERO), f"workers.min: 0 of stream {name}"
     for capacity in region.used_capacity:
         for rung in capacity.rungs.values():
             if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):

@@ -5,7 +5,9 @@ from typing import Any
 
 from gke_inference.catalogue.versions import builds, images
 from infra.plan import Plan
+from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.guardrails import has_guards
 from infra.stack import Engine, Layer, Platform
 
 
@@ -71,6 +73,12 @@ def needed(plan: Plan) -> list[str]:
         found |= {"disaggregating_picker", "routing_sidecar"}
     if gated(plan.platform) is not None and plan.platform.layer is not Layer.SERVING:
         found.add("callout")
+    if has_guards(plan.platform) and plan.platform.layer is not Layer.SERVING:
+        found.add("guardrails")
+    if has_backends(plan.platform):
+        found.add("relay")
+    if plan.platform.streams:
+        found.add("stream")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
     if any(region.has_groups for region in plan.regions.values()):

@@ -77,6 +77,10 @@ class Names:
         owner = (team or self.platform.team) if role == "caches" else None
         return self._name("bucket", "-".join(filter(None, (role, region, owner))))
 
+    def guardrail(self, name: str) -> str:
+        """Return the name of a guardrail's template, the same in every region."""
+        return self._name("compute", name)
+
     def address(self) -> str:
         """Return the name of the gateway's address, the same in every region."""
         return self._name("compute", "gateway")
@@ -105,9 +109,25 @@ class Names:
         """Return the name of the secret that has the hashes of clients' keys."""
         return self._name("compute", "client-keys")
 
+    def backend_secret(self, secret: str) -> str:
+        """Return the name of the secret of an API key."""
+        return self._name("compute", secret)
+
+    def backend_caller(self) -> str:
+        """Return the account id of what calls backends on Cloud Run."""
+        return self._name("service_account", "relay")
+
     def counters(self) -> str:
         """Return the name of the store of clients' counters, the same in every region."""
         return self._name("compute", "counters")
+
+    def answers(self) -> str:
+        """Return the name of the store of answers, the same in every region."""
+        return self._name("compute", "answers")
+
+    def stream(self, name: str) -> str:
+        """Return the name of a stream's topic and subscription, and first part of the others."""
+        return self._name("compute", f"stream-{name}")
 
     def image_builder(self) -> str:
         """Return the account id of the builds of images."""

@@ -13,6 +13,7 @@ from infra.plan.capacity import (
 )
 from infra.plan.names import Names, object_name, version_name
 from infra.plan.served import CanaryVersion, ServedModel
+from infra.plan.streams import streams
 from infra.plan.system_nodes import SystemNodes, system_nodes
 from infra.stack import ClusterSpread, Form, Layer, Model, Platform, Region
 
@@ -39,6 +40,8 @@ class RegionPlan:
     """Every model, a canary right behind its model, in the order of the stack."""
     is_shared: bool = False
     """Whether serving stacks bring the models."""
+    idle_streams: tuple[str, ...] = ()
+    """Streams of the region that may have no worker."""
 
     @property
     def has_gateway(self) -> bool:
@@ -111,6 +114,11 @@ def _region(
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
         is_shared=platform.layer is Layer.PLATFORM,
+        idle_streams=tuple(
+            stream.name
+            for stream in streams(platform)
+            if stream.region == name and stream.settings.workers.min == 0
+        ),
     )
 
 

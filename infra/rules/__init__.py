@@ -5,6 +5,7 @@ from itertools import chain
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import capacity_by_region, resolve
+from infra.rules.backends import check_backends
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
@@ -13,6 +14,7 @@ from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
 from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
+from infra.rules.guardrails import check_guardrails
 from infra.rules.images import check_attested, check_images, check_pinned
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
@@ -21,6 +23,7 @@ from infra.rules.names import check_names
 from infra.rules.pictures import check_pictures
 from infra.rules.regions import check_regions
 from infra.rules.storage import check_storage
+from infra.rules.streams import check_streams
 from infra.rules.versions import check_shared_versions, check_versions
 from infra.stack import Platform
 
@@ -41,10 +44,13 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_disaggregation(platform, by_region),
         check_gateway(platform),
         check_front(platform),
+        check_backends(platform),
         check_clients(platform),
+        check_guardrails(platform),
         check_images(platform),
         check_monitoring(platform),
         check_storage(platform),
+        check_streams(platform),
         check_budget(platform),
         check_names(platform),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.clients.settings import ANONYMOUS
-from infra.stack import Clients, Counters, Exposure, Layer, Platform
+from infra.stack import Clients, Counters, Exposure, Layer, Platform, StoreNodes, Task
 from infra.stack.problems import join, one_of
 
 
@@ -31,6 +31,7 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     yield from _check_models(platform, clients)
     yield from _check_prices(platform, clients)
     yield from _check_proofs(platform, clients)
+    yield from _check_cache(platform, clients)
 
 
 def _names(platform: Platform) -> set[str] | None:
@@ -39,7 +40,7 @@ def _names(platform: Platform) -> set[str] | None:
     if platform.layer is Layer.PLATFORM or is_open:
         return None
     adapters = [name for model in platform.models.values() for name in model.adapters]
-    return {*platform.models, *adapters}
+    return {*platform.models, *adapters, *platform.backends}
 
 
 def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -67,6 +68,54 @@ def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
             rule = "needs 'clients.prices' of every model that the team may use"
             note = f" without that of {missing[0]}" if missing else " without any"
             yield InputError(where, rule, settings.monthly_usd, note)
+
+
+def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    cache = clients.cache
+    teams = [name for name, team in clients.teams.items() if team.cached_answers]
+    if cache is None:
+        for team in teams:
+            where = join("clients", "teams", team, "cached_answers")
+            yield InputError(where, "needs 'clients.cache'", value=True)
+        return
+    if not teams:
+        rule = "needs a team with 'cached_answers': true: answers are kept for those alone"
+        yield InputError("clients.cache", rule)
+    if ANONYMOUS in teams:
+        where = join("clients", "teams", ANONYMOUS, "cached_answers")
+        rule = "must be false: strangers would get each other's answers"
+        yield InputError(where, rule, value=True)
+    if platform.layer is Layer.PLATFORM:
+        rule = "must be left out where layer is platform: the models are in stacks of their own"
+        yield InputError("clients.cache", rule)
+        return
+    if cache.store.node_type is StoreNodes.NANO:
+        rule = "must be standard-small or larger: searches need more than a shared core"
+        yield InputError("clients.cache.store.node_type", rule, cache.store.node_type.value)
+    embedding = [name for name, model in platform.models.items() if model.task is Task.EMBED]
+    where = "clients.cache.embeddings"
+    if cache.embeddings not in embedding:
+        found = f", and the stack has {', '.join(sorted(embedding)) or 'none'}"
+        yield InputError(where, "must be a model with task: embed", cache.embeddings, found)
+        return
+    known = {name: served for served, name in _generating(platform)}
+    for at, name in enumerate(cache.models or ()):
+        if name not in known:
+            yield one_of(join("clients", "cache", "models", at), name, sorted(known))
+    kept = {known[name] for name in cache.models or known if name in known}
+    has = set(platform.regions_of(platform.models[cache.embeddings]))
+    asked = {region for model in kept for region in platform.regions_of(platform.models[model])}
+    if lacking := sorted(asked - has):
+        rule = "must be a model that is in every region where answers are kept"
+        yield InputError(where, rule, cache.embeddings, f", which is not in {', '.join(lacking)}")
+
+
+def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
+    """Yield each name that clients may ask text of, behind the model that it is of."""
+    for served, model in platform.models.items():
+        if model.task is Task.GENERATE:
+            for name in (served, *model.adapters):
+                yield served, name
 
 
 def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:

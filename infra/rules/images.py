@@ -9,6 +9,8 @@ from infra.plan.image_names import engines, needed, repository_names
 from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
+_BESIDE = frozenset({"callout", "guardrails", "relay", "stream"})
+"""Programs of ours that see what clients send, by the name of the image."""
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag, unasked."""
 
@@ -25,7 +27,7 @@ def check_images(platform: Platform) -> Iterator[InputError]:
 
 
 def check_pinned(plan: Plan) -> Iterator[InputError]:
-    """Yield the engines, and the callout, that run by tag where nobody said why they may.
+    """Yield the engines, and the programs of ours, that run by tag where nobody said why they may.
 
     A tag can be moved, and so can what is served; a development stack may live with that.
 
@@ -56,12 +58,12 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
 
 
 def _ours(plan: Plan) -> set[str]:
-    """Return the engines that a stack runs, and the callout where it has one.
+    """Return the engines that a stack runs, and our programs beside them.
 
     Of a platform these are not the engines: serving stacks say which of them run.
     """
     left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
-    return left | ({"callout"} & set(needed(plan)))
+    return left | (_BESIDE & set(needed(plan)))
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:

@@ -7,6 +7,8 @@ from typing import Final
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.gateway.canary import STABLE
+from infra.plan.backends import RELAY, has_backends
+from infra.plan.clients import GATE, gated
 from infra.plan.front import paths_of_models
 from infra.plan.names import Names, object_name, pool_name, version_name
 from infra.stack import Front, Platform
@@ -51,9 +53,12 @@ def check_names(platform: Platform) -> Iterator[InputError]:
 
 def _check_models(platform: Platform) -> Iterator[InputError]:
     owners: dict[str, str] = {}
+    taken = dict(_programs(platform))
     for name in platform.models:
         where = join("models", name)
         as_object = object_name(name)
+        if as_object in taken:
+            yield InputError(where, f"must not be the name of {taken[as_object]}", name)
         if not as_object[0].isalpha():
             yield InputError(where, "must begin with a letter", name)
         if len(as_object) > _LONGEST_OBJECT:
@@ -77,6 +82,21 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
             message = "must make a name of its own"
             yield InputError(where, message, whole, ", the name of a model or version")
         owners.setdefault(as_object, whole)
+
+
+def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
+    """Yield what the platform's own programs are called in the namespace of models."""
+    if gated(platform) is not None:
+        yield GATE, "the gate of clients"
+    if has_backends(platform):
+        yield RELAY, "the relay of backends"
+    for name, model in platform.models.items():
+        if model.fallback is not None:
+            yield f"{RELAY}-{object_name(name)}", f"the fallback of {name}"
+    for name in platform.guardrails:
+        yield f"guardrail-{name}", f"guardrails.{name}"
+    for name in platform.streams:
+        yield f"stream-{name}", f"the workers of streams.{name}"
 
 
 def _problem(where: str, words: str, name: Callable[[], str]) -> Iterator[InputError]:

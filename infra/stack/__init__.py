@@ -1,8 +1,36 @@
 """The typed form of one stack file: what a user may write under `gke-inference:platform`."""
 
+from infra.stack.base.fields import BootDisk
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
-from infra.stack.clients import Clients, ClientTeam, Counters, Priority, StoreNodes, TokenIssuer
+from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
+from infra.stack.edge.clients import (
+    AnswerCache,
+    Clients,
+    ClientTeam,
+    Counters,
+    Priority,
+    StoreNodes,
+    TokenIssuer,
+)
+from infra.stack.edge.front import Front, Publish
+from infra.stack.edge.guardrails import (
+    ArmorFilters,
+    Confidence,
+    Enforcement,
+    Failure,
+    Guardrail,
+    GuardrailKind,
+    Phase,
+)
+from infra.stack.edge.streams import (
+    ResultsKind,
+    SourceKind,
+    Stream,
+    StreamResults,
+    StreamSource,
+    StreamWorkers,
+)
 from infra.stack.engines import (
     Engine,
     EngineSettings,
@@ -12,8 +40,6 @@ from infra.stack.engines import (
     Speculative,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.fields import BootDisk
-from infra.stack.front import Front, Publish
 from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
@@ -46,7 +72,12 @@ from infra.stack.storage import ImageCache, Storage
 
 __all__ = [
     "Accelerator",
+    "AnswerCache",
+    "ArmorFilters",
     "Attestation",
+    "Backend",
+    "BackendKind",
+    "BackendTarget",
     "BootDisk",
     "Budget",
     "Canary",
@@ -56,21 +87,27 @@ __all__ = [
     "Clients",
     "ClusterMode",
     "ClusterSpread",
+    "Confidence",
     "Counters",
     "Covers",
     "Day",
     "Disk",
     "Dns",
+    "Enforcement",
     "Engine",
     "EngineSettings",
     "Existing",
     "ExistingInRegion",
     "ExistingSubnet",
     "Exposure",
+    "Failure",
+    "Fallback",
     "Flaw",
     "Form",
     "Front",
     "Gateway",
+    "Guardrail",
+    "GuardrailKind",
     "Guess",
     "ImageBuilds",
     "ImageCache",
@@ -81,6 +118,7 @@ __all__ = [
     "Model",
     "Monitoring",
     "NodePools",
+    "Phase",
     "Pictures",
     "Platform",
     "Priority",
@@ -93,15 +131,21 @@ __all__ = [
     "Region",
     "ReleaseChannel",
     "Replicas",
+    "ResultsKind",
     "Rung",
     "Serving",
     "Severity",
     "Size",
     "Slo",
+    "SourceKind",
     "Spanning",
     "Speculative",
     "Storage",
     "StoreNodes",
+    "Stream",
+    "StreamResults",
+    "StreamSource",
+    "StreamWorkers",
     "SystemPool",
     "Task",
     "Team",

@@ -4,7 +4,15 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import BootDisk, MachineType, Name, ProjectId, StackModel, Topology, Zone
+from infra.stack.base.fields import (
+    BootDisk,
+    MachineType,
+    Name,
+    ProjectId,
+    StackModel,
+    Topology,
+    Zone,
+)
 
 
 class Accelerator(StrEnum):

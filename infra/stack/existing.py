@@ -1,6 +1,6 @@
 """What exists and is named instead of made: a stack neither changes nor deletes it."""
 
-from infra.stack.fields import (
+from infra.stack.base.fields import (
     BucketName,
     Cidr,
     ClusterPath,

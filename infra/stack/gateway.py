@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import Hostname, Name, ProjectId, RegionName, StackModel
-from infra.stack.front import Front, Publish
+from infra.stack.base.fields import Hostname, Name, ProjectId, RegionName, StackModel
+from infra.stack.edge.front import Front, Publish
 
 
 class Exposure(StrEnum):

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.fields import (
+from infra.stack.base.fields import (
     BucketName,
     EmailAddress,
     Hostname,

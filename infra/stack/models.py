@@ -5,9 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from infra.stack.disaggregation import Disaggregated
-from infra.stack.engines import Engine, EngineSettings
-from infra.stack.fields import (
+from infra.stack.base.fields import (
     AdapterFolder,
     ModelName,
     Name,
@@ -17,6 +15,9 @@ from infra.stack.fields import (
     Weights,
     Zone,
 )
+from infra.stack.disaggregation import Disaggregated
+from infra.stack.edge.backends import Fallback
+from infra.stack.engines import Engine, EngineSettings
 from infra.stack.pictures import Pictures
 
 
@@ -171,8 +172,12 @@ class Model(StackModel):
     """Computes long prompts on replicas of their own; `replicas` are then those that answer."""
     disk: Disk | None = None
     """Serves the weights from a Hyperdisk ML instead of the bucket."""
+    guardrails: tuple[Name, ...] = ()
+    """Guardrails that check its prompts and answers, by name, those of its adapters as well."""
     live_adapters: LiveAdapters | None = None
     """Adapters that come and go without a restart; a request names one, and its model in the header
     X-Gateway-Base-Model-Name."""
+    fallback: Fallback | None = None
+    """A backend that answers while no engine has room."""
     canary: Canary | None = None
     """A second version that answers a share of the requests under the same names."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from infra.stack.fields import HttpsUrl, Name, StackModel
+from infra.stack.base.fields import HttpsUrl, Name, StackModel
 from infra.stack.receivers import Receiver
 
 

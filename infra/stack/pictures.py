@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.fields import StackModel
+from infra.stack.base.fields import StackModel
 
 PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 

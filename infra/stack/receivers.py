@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from infra.stack.fields import Channel, EmailAddress, StackModel
+from infra.stack.base.fields import Channel, EmailAddress, StackModel
 
 
 class ReceiverKind(StrEnum):

@@ -4,8 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.existing import ExistingInRegion
-from infra.stack.fields import (
+from infra.stack.base.fields import (
     BootDisk,
     Cidr,
     GkeVersion,
@@ -15,6 +14,7 @@ from infra.stack.fields import (
     StackModel,
     Zone,
 )
+from infra.stack.existing import ExistingInRegion
 
 
 class ClusterMode(StrEnum):

@@ -4,11 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from infra.stack.budget import Budget
-from infra.stack.capacity import Capacity
-from infra.stack.clients import Clients
-from infra.stack.existing import Existing
-from infra.stack.fields import (
+from infra.stack.base.fields import (
     ModelName,
     Name,
     ProjectId,
@@ -17,6 +13,13 @@ from infra.stack.fields import (
     StackModel,
     StackReference,
 )
+from infra.stack.budget import Budget
+from infra.stack.capacity import Capacity
+from infra.stack.edge.backends import Backend
+from infra.stack.edge.clients import Clients
+from infra.stack.edge.guardrails import Guardrail
+from infra.stack.edge.streams import Stream
+from infra.stack.existing import Existing
 from infra.stack.gateway import Gateway
 from infra.stack.images import Images
 from infra.stack.layers import Layer, Team
@@ -49,6 +52,8 @@ class Platform(StackModel):
     """Stateful resources that may be replaced or deleted, by name: clusters, pools, buckets, disks,
     repositories, keys. The engine refuses to lose others where `protection` is on; remove the names
     after the deployment."""
+    backends: dict[ModelName, Backend] = Field(default_factory=dict[str, Backend])
+    """Models that run elsewhere, by the name that clients ask for."""
     budget: Budget | None = None
     """What a month may cost, with alerts; none by default."""
     clients: Clients | None = None
@@ -56,6 +61,9 @@ class Platform(StackModel):
     reaches it."""
     existing: Existing = Existing()
     """What all regions share, exists, and is named instead of made."""
+    guardrails: dict[Name, Guardrail] = Field(default_factory=dict[str, Guardrail])
+    """Guardrails by name, which `models` and teams of `clients` name. By default nothing looks at
+    prompts and answers."""
     images: Images | None = None
     """A repository of one's own for all images; by default they come from where they are made."""
     layer: Layer = Layer.ALL
@@ -76,6 +84,8 @@ class Platform(StackModel):
     """Refuses to delete or replace stateful resources; false for stacks that come and go."""
     storage: Storage = Storage()
     """Buckets and disk images."""
+    streams: dict[Name, Stream] = Field(default_factory=dict[str, Stream])
+    """Messages of Pub/Sub or Kafka that models answer as there is room, by name."""
     team: Name | None = None
     """Team of the platform's `teams` whose models these are, where `layer` is serving."""
     teams: dict[Name, Team] = Field(default_factory=dict[str, Team])

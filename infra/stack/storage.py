@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from infra.stack.fields import Name, ProjectId, StackModel, Zone
+from infra.stack.base.fields import Name, ProjectId, StackModel, Zone
 
 
 class ImageCache(StackModel):

@@ -6,7 +6,7 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.world import store
 
-_CLOUD_ITSELF = ("daemon", "fake-gcs-server", "secret-manager")
+_CLOUD_ITSELF = ("daemon", "elsewhere", "fake-gcs-server", "model-armor", "secret-manager")
 
 
 def leftovers(paths: TwinPaths) -> list[Leftover]:

@@ -88,6 +88,12 @@ def gateway() -> None:
 
 
 @bench.command()
+def cache() -> None:
+    """Measure how often the cache of answers knows one, and a wrong one, by threshold."""
+    _run("cache")
+
+
+@bench.command()
 def callout() -> None:
     """Measure the latency that the callout adds at the gateway, at 200 requests a second."""
     _run("callout")

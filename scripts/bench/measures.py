@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from infra.reading.growth import stack_with_models
+from scripts.bench.cache import cache_rows
 from scripts.bench.callout import callout_rows
 from scripts.bench.diffusion import diffusion_rows
 from scripts.bench.disagg import rows as bench_disagg_rows
@@ -142,6 +143,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,
     "callout": lambda _engine, _runs: callout_rows(),
+    "cache": lambda _engine, _runs: cache_rows(),
     "verdict": lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
 }
 """Function of each subject; it takes the engine and a number of runs."""

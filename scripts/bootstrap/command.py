@@ -5,7 +5,10 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
+from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.guardrails import floor_of, has_armor
+from infra.plan.streams import has_tables, has_topics
 from infra.stack import Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
@@ -66,7 +69,11 @@ def settings_of(
         prefix=platform.prefix,
         location=location or next(iter(platform.regions)),
         ci=None if ci is None else Ci.parse(ci),
+        has_armor=has_armor(platform) or floor_of(platform) is not None,
+        has_backends=has_backends(platform),
         has_clients=gated(platform) is not None,
+        has_streams=has_topics(platform),
+        has_tables=has_tables(platform),
         has_images=platform.images is not None,
         has_records=platform.gateway.dns is not None,
         layer=platform.layer.value,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from infra.plan import resolve
 from infra.plan.clients import gated
 from infra.stack import Platform
 from scripts.backend.choose import CloudOption
@@ -17,13 +18,24 @@ from scripts.clients import keys as documents
 from scripts.clients import records
 from scripts.clients.keys import Key, KeyProblem
 from scripts.clients.reach import open_secret
+from scripts.clients.reconcile import (
+    LAG,
+    Window,
+    base_models,
+    compare,
+    counted,
+    print_comparison,
+    recorded,
+)
 from scripts.clients.secret import KeySecret
 from scripts.clients.usage import FIELDS, added_up, as_csv, as_json, print_usage
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console, errors
+from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, check_one, check_words, stack_of
 from scripts.terminal.output_files import check_folder
 from scripts.terminal.tables import Listing, print_table
+from twin.cluster.monitoring.promql import QueryError
 from twin.host.paths import TwinPaths
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="ID of the key, as `list` shows it.")]
@@ -156,6 +168,45 @@ def usage(
         print(as_json(rows, fields))
     else:
         print_usage(rows, fields)
+
+
+@clients.command()
+def reconcile(
+    stack: StackOption = "local",
+    since: Annotated[str, typer.Option(help="How far back, such as 30d or 12h.")] = "1h",
+    cloud: CloudOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Compare the tokens in the records with those that the engines counted.
+
+    Exits with 1 where they differ by more than 0.1 percent and 100 tokens. Requests that pass no
+    gate, such as those of other programs in the cluster, are in the engines' counters alone.
+    """
+    platform = _with_teams(stack)
+    from scripts.accept import reach  # noqa: PLC0415 - loads clients of everything
+
+    try:
+        now = documents.utc_now()
+        window = Window(now - documents.lifetime_of("--since", since), now - LAG)
+        if window.begin >= window.end:
+            raise CommandError(f"--since: must be more than {LAG.seconds} s, got {since!r}")
+        plan = resolve(platform)
+        found = (
+            reach.in_google_cloud(plan, stack)
+            if cloud
+            else reach.on_twin(plan, stack, TwinPaths.default())
+        )
+        counters = counted(found.clusters.values(), window, now)
+        lines = _records(platform, window.begin, cloud=cloud)
+        rows = compare(recorded(lines, base_models(plan), window), counters)
+    except (CloudError, KeyProblem, QueryError) as error:
+        raise CommandError(str(error)) from None
+    if is_json:
+        print(json.dumps([asdict(row) | {"agrees": row.agrees} for row in rows], indent=1))
+    else:
+        print_comparison(rows)
+    if not all(row.agrees for row in rows):
+        raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
 def _records(platform: Platform, since: datetime, *, cloud: bool) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, cast
 
-from infra.arguments.clients import GATE
+from infra.plan.clients import GATE
 from infra.plan.names import Names
 from infra.stack import Platform
 from scripts.shared.google_cloud import Cloud

@@ -29,6 +29,10 @@ class Used:
     """At the prices of `clients.prices`."""
     estimated: int = 0
     """Requests whose tokens no engine reported."""
+    reused: int = 0
+    """Requests that got an answer again that is known (`clients.cache`), and so used no tokens."""
+    saved_usd: float = 0.0
+    """What these answers cost when they were made."""
 
     def __add__(self, other: "Used") -> "Used":
         """Return both together."""
@@ -40,6 +44,8 @@ class Used:
             self.completion_tokens + other.completion_tokens,
             self.usd + other.usd,
             self.estimated + other.estimated,
+            self.reused + other.reused,
+            self.saved_usd + other.saved_usd,
         )
 
 
@@ -70,6 +76,8 @@ def used_of(record: Mapping[str, Any]) -> tuple[dict[str, str], Used] | None:
         completion_tokens=int(record.get("completion_tokens", 0)),
         usd=float(record.get("usd", 0)),
         estimated=int(bool(record.get("estimated", False))),
+        reused=int(record.get("cache") == "hit"),
+        saved_usd=float(record.get("saved_usd", 0)),
     )
 
 
@@ -89,7 +97,7 @@ def print_usage(rows: Sequence[Row], by: Sequence[str]) -> None:
     table = Listing(
         *(field.upper() for field in by), figure("REQUESTS"), figure("REFUSED", spare=1),
         figure("PROMPT"), figure("CACHED", spare=2), figure("COMPLETION"), figure("$"),
-        figure("ESTIMATED", spare=3),
+        figure("ESTIMATED", spare=3), figure("REUSED", spare=4), figure("$ SAVED", spare=4),
     )  # fmt: skip
     whole = sum((row.used for row in rows), Used())
     blank = ("all", *([""] * (len(by) - 1)))
@@ -103,6 +111,8 @@ def print_usage(rows: Sequence[Row], by: Sequence[str]) -> None:
             f"{used.completion_tokens:,}",
             f"{used.usd:,.4f}",
             f"{used.estimated:,}",
+            f"{used.reused:,}",
+            f"{used.saved_usd:,.4f}",
         )
     print_table(table)
 
@@ -131,4 +141,6 @@ def _plain(row: Row, by: Sequence[str]) -> dict[str, Any]:
         "completion_tokens": row.used.completion_tokens,
         "usd": round(row.used.usd, 9),
         "estimated": row.used.estimated,
+        "reused": row.used.reused,
+        "saved_usd": round(row.used.saved_usd, 9),
     }

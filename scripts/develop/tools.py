@@ -5,16 +5,19 @@ from typing import Annotated
 import typer
 
 from scripts.develop.tools_lock import lock_tools
-from scripts.shared.tool_setup import obtain_modules
-from scripts.terminal.console import CommandError, console, step
+from scripts.shared.tool_setup import ensure_environment, obtain_modules
+from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import check_one, check_words
+from twin.engines.embeddings import WORDLLAMA
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real.install import VLLM
 from twin.toolchain import Module, is_cached, modules, origin_of
-from twin.toolchain.python_environments import XLA, PythonEnvironment
+from twin.toolchain.python_environments import GUARDRAILS, XLA, PythonEnvironment
 
-ENVIRONMENTS: dict[str, PythonEnvironment] = {one.word: one for one in (DIFFUSION, VLLM, XLA)}
+ENVIRONMENTS: dict[str, PythonEnvironment] = {
+    one.word: one for one in (DIFFUSION, GUARDRAILS, VLLM, WORDLLAMA, XLA)
+}
 """Values of `--with`."""
 
 tools = typer.Typer()
@@ -32,7 +35,7 @@ def tools_group(
         typer.Option(
             "--with",
             help="Also install: vllm (the real engine, 6 GiB), diffusion (the real image pipeline,"
-            " 7 GiB), xla (JAX, the TPU compiler; 1 GiB).",
+            " 7 GiB), guardrails (NeMo Guardrails, 230 MiB), xla (JAX, the TPU compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:
@@ -49,7 +52,7 @@ def tools_group(
     for module in chosen:
         console.print(f"{module.name:<18}{module.version:<10}{origin(module)}")
     if extra:
-        install(ENVIRONMENTS[extra])
+        ensure_environment(ENVIRONMENTS[extra])
     for one in ENVIRONMENTS.values():
         if one.is_installed:
             console.print(f"{one.package:<18}{one.version:<10}{one.folder}")
@@ -73,11 +76,3 @@ def origin(module: Module) -> str:
     return {"release": "official binary", "source": "built from source"}.get(
         origin_of(module).get("from", ""), "built"
     )
-
-
-def install(environment: PythonEnvironment) -> None:
-    """Install an environment where it is missing, with progress: it may take minutes."""
-    if environment.is_installed:
-        return
-    with step(f"Installing {environment.title}"):
-        environment.install(lambda doing: console.print(f"  {environment.package}: {doing}"))

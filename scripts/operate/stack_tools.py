@@ -1,7 +1,10 @@
 """The tools that the parts of a stack need, as purposes of twin/tools/modules.yaml."""
 
 from infra.plan import Plan
+from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.guardrails import has_guards
+from twin.toolchain.python_environments import GUARDRAILS, PythonEnvironment
 
 
 def purposes_of(plan: Plan) -> list[str]:
@@ -16,4 +19,11 @@ def purposes_of(plan: Plan) -> list[str]:
         purposes.append("roles")
     if gated(plan.platform) is not None:
         purposes.append("clients")
+    if has_backends(plan.platform):
+        purposes.append("backends")
     return purposes
+
+
+def environments_of(plan: Plan) -> list[PythonEnvironment]:
+    """Return the Python environments that programs of a stack run in on the twin."""
+    return [GUARDRAILS] if has_guards(plan.platform) else []

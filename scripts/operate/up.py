@@ -20,7 +20,7 @@ from scripts.operate.quota_shortage import refuse_shortage
 from scripts.operate.real_replica import keep_real
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
-from scripts.operate.stack_tools import purposes_of
+from scripts.operate.stack_tools import environments_of, purposes_of
 from scripts.shared.clusters import of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
@@ -36,7 +36,7 @@ from scripts.shared.replica_status import (
     print_prometheus,
     print_replicas,
 )
-from scripts.shared.tool_setup import ensure_tools
+from scripts.shared.tool_setup import ensure_environment, ensure_tools
 from scripts.shared.weights_status import find_waiting, print_waiting
 from scripts.terminal.console import CommandError, console, step
 from scripts.terminal.options import StackOption, check_one, check_positive, plan_of, stack_of
@@ -57,6 +57,14 @@ def _output_folder(paths: TwinPaths, stack: str) -> Path:
     folder = paths.root.parent / stack
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _obtain_tools(plan: Plan) -> None:
+    """Obtain what the stack needs on the twin, and begin with what nothing waits for."""
+    ensure_tools(*purposes_of(plan))
+    for environment in environments_of(plan):
+        ensure_environment(environment)
+    prepare_beside(needed_by("monitoring"))
 
 
 def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
@@ -130,8 +138,7 @@ def up(
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     plan = plan_of(stack)
-    ensure_tools(*purposes_of(plan))
-    prepare_beside(needed_by("monitoring"))
+    _obtain_tools(plan)
     engine = _prepared(Engine(paths, speed, plugins), stack)
     check_platform_is_up(engine, stack)
     if planned is not None:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from scripts.terminal.console import console
+from scripts.terminal.console import console, step
 from twin.toolchain import Module, missing, needed_by, provide
 from twin.toolchain.network import check_settings
+from twin.toolchain.python_environments import PythonEnvironment
 
 _COLUMNS = (
     TextColumn("{task.description:<18}"),
@@ -27,6 +28,18 @@ def ensure_tools(*purposes: str) -> None:
         twin.toolchain.ToolError: a tool cannot be obtained.
     """
     obtain_modules(needed_by(*purposes))
+
+
+def ensure_environment(environment: PythonEnvironment) -> None:
+    """Install an environment where it is missing, with progress: it may take minutes.
+
+    Raises:
+        twin.toolchain.ToolError: it cannot be installed.
+    """
+    if environment.is_installed:
+        return
+    with step(f"Installing {environment.title}"):
+        environment.install(lambda doing: console.print(f"  {environment.package}: {doing}"))
 
 
 def obtain_modules(wanted: Sequence[Module]) -> None:

@@ -70,7 +70,8 @@ class Recorder(Records, mocks.Mocks):
         store = {"connectionType": "CONNECTION_TYPE_PRIMARY", "ipAddress": "10.0.0.9", "port": 6379}
         self.outputs: dict[str, dict[str, Any]] = {
             "gcp:memorystore/instance:Instance": {
-                "endpoints": [{"connections": [{"pscAutoConnection": store}]}]
+                "endpoints": [{"connections": [{"pscAutoConnection": store}]}],
+                "managedServerCas": [{"caCerts": [{"certificates": ["PEM of the store\n"]}]}],
             },
             "gcp:container/cluster:Cluster": {
                 "controlPlaneEndpointsConfig": {

@@ -21,6 +21,7 @@ from twin.cluster.gateway import GatewayController
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
 from twin.cluster.nodes.pools import PoolController
+from twin.cluster.services.proxy import ServiceProxy
 from twin.host.paths import TwinPaths
 
 _LOG = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         Monitoring(context),
         ExternalMetrics(context),
         CustomMetrics(context),
+        ServiceProxy(context),
         NodeAgent(context),
         GatewayController(context),
         Collector(context),

@@ -147,6 +147,33 @@ XLA = PythonEnvironment(
 )
 """JAX and libtpu: it compiles for TPUs, and runs kernels on this machine's processors."""
 
+GUARDRAILS = PythonEnvironment(
+    word="guardrails",
+    title="NeMo Guardrails",
+    package="guardrails",
+    version="0.24.1",
+    lock=REPOSITORY / "workloads" / "images" / "guardrails" / "requirements.lock",
+    disk_gib=1,
+    fetching="nemoguardrails 0.24.1: 230 MiB, a few seconds",
+    finish=lambda folder: compile_bytecode(folder, "nemoguardrails", "onnxruntime"),
+)
+"""The packages of the image `guardrails`, which the twin runs in an environment of its own."""
+
+
+def guardrails_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables under which the guard runs on this machine, with no access outside.
+
+    Args:
+        extra: more of them.
+    """
+    kept = {key: value for key, value in os.environ.items() if key in ("HOME", "PATH", "TMPDIR")}
+    return {
+        **kept,
+        "NEMO_GUARDRAILS_NO_USAGE_STATS": "1",  # it reports to its maker otherwise
+        "PYTHONPATH": str(REPOSITORY / "workloads"),
+        **(extra or {}),
+    }
+
 
 def xla_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables under which JAX compiles for TPUs on a machine that has none.

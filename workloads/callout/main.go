@@ -17,13 +17,16 @@
 //
 // What stays as it is, and what does not:
 //
-//   - a request's body passes unchanged, or not at all;
+//   - a request's body passes unchanged, or not at all; a guard of its model or team may mask texts in it;
 //   - headers that pickers and engines trust are removed, and set from the verified identity;
 //   - the credential and `accept-encoding` are removed;
 //   - an answer passes unchanged, but for the event of a stream that carries nothing but usage, where
 //     the client did not ask for it. Engines report it always (vLLM: --enable-force-include-usage),
-//     so that usage is exact; without it, events are counted and the record says `estimated`;
-//   - the list of models has the team's own.
+//     so that usage is exact; without it, events are counted and the record says `estimated`; guards may
+//     mask texts of an answer, and end it;
+//   - the list of models has the team's own;
+//   - a question that means what an earlier one of the team meant is answered from the cache, where the team
+//     has one.
 package main
 
 import (
@@ -48,8 +51,10 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"gke-inference/callout/internal/cache"
 	"gke-inference/callout/internal/config"
 	"gke-inference/callout/internal/extproc"
+	"gke-inference/callout/internal/guard"
 	"gke-inference/callout/internal/identity"
 	"gke-inference/callout/internal/limits"
 	"gke-inference/callout/internal/usage"
@@ -144,6 +149,10 @@ func run(o options) error {
 	if err := limiter.Use(file.Current()); err != nil {
 		return err
 	}
+	answers := cache.New()
+	if err := answers.Use(file.Current().Cache); err != nil {
+		return err
+	}
 	ports, err := listen(o)
 	if err != nil {
 		return err
@@ -159,10 +168,13 @@ func run(o options) error {
 		if err := limiter.Use(c); err != nil {
 			slog.Error("store not changed", "error", err.Error())
 		}
+		if err := answers.Use(c.Cache); err != nil {
+			slog.Error("cache not changed", "error", err.Error())
+		}
 	})
 	processor := &extproc.Server{
-		Config: file.Current, Verifier: verifier, Limiter: limiter, Metrics: metrics,
-		Records:      usage.NewWriter(os.Stdout),
+		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
+		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
 		MaxBodyBytes: o.maxBodyBytes, DefaultMaxTokens: o.defaultMaxTokens, ForwardedHops: o.forwardedHops,
 	}
 	return serve(ctx, o, ports, processor, func() bool {

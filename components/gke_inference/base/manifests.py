@@ -18,6 +18,9 @@ Manifest = dict[str, Any]
 
 MANAGED_BY = "gke-inference"
 NAME_LABEL = "app.kubernetes.io/name"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+ENGINES = "model-server"
+"""Value of `COMPONENT_LABEL` on the pods of model servers."""
 LET_GO_SECONDS = 25
 """How long a replica answers after it has to go: a network endpoint group takes some ten seconds to
 drop it, and a health check two failures."""
@@ -60,7 +63,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
 def labels_for(name: str, component: str) -> dict[str, str]:
     """Returns the labels every object carries: which one it is, what it is, who manages it."""
     return {
-        "app.kubernetes.io/component": component,
+        COMPONENT_LABEL: component,
         "app.kubernetes.io/managed-by": MANAGED_BY,
         NAME_LABEL: name,
     }

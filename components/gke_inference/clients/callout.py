@@ -19,6 +19,7 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.versions import api, image
+from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
 
 COMPONENT = "client-gate"
 """Value of `app.kubernetes.io/component` on its objects."""
@@ -30,14 +31,6 @@ FILE = "callout.yaml"
 _FOLDER = "/etc/callout"
 _DISTROLESS_NONROOT_USER = 65532
 _TIMEOUT = "1s"
-_EVENTS = (
-    "RequestHeaders",
-    "RequestBody",
-    "RequestTrailers",
-    "ResponseHeaders",
-    "ResponseBody",
-    "ResponseTrailers",
-)
 
 
 def callout_objects(
@@ -69,8 +62,10 @@ def callout_objects(
     }
 
 
-def traffic_extension(name: str, namespace: str, gateway: str) -> Manifest:
-    """Returns the GCPTrafficExtension that makes a Gateway ask the callout.
+def traffic_extension(
+    name: str, namespace: str, gateway: str, armor: list[ArmorCallArgs]
+) -> Manifest:
+    """Returns the GCPTrafficExtension that makes a Gateway ask the callout, and then Model Armor.
 
     It fails closed: a callout that is away must not open the endpoint to everybody. It sees bodies
     as they come, since what a stream used is known at its end.
@@ -82,7 +77,7 @@ def traffic_extension(name: str, namespace: str, gateway: str) -> Manifest:
         "name": "clients",
         "requestBodySendMode": "FullDuplexStreamed",
         "responseBodySendMode": "FullDuplexStreamed",
-        "supportedEvents": list(_EVENTS),
+        "supportedEvents": list(EVENTS),
         "timeout": _TIMEOUT,
     }
     target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
@@ -92,7 +87,9 @@ def traffic_extension(name: str, namespace: str, gateway: str) -> Manifest:
         namespace,
         labels=labels_for(name, COMPONENT),
         spec={
-            "extensionChains": [{"extensions": [called], "name": "clients"}],
+            "extensionChains": [
+                {"extensions": [called, *map(armor_extension, armor)], "name": "clients"}
+            ],
             "targetRefs": [target],
         },
     )

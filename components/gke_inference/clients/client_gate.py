@@ -6,7 +6,7 @@ from gke_inference.base.inputs import name_of, under, whole
 from gke_inference.base.manifests import register
 
 from .callout import callout_objects, traffic_extension
-from .settings import ClientGateArgs, checked, document
+from .settings import ClientGateArgs, Store, checked, document
 
 
 class ClientGate(pulumi.ComponentResource):
@@ -27,9 +27,12 @@ class ClientGate(pulumi.ComponentResource):
         gate = name_of(args, "gate_name", "namespace")
         namespace = name_of(args, "namespace", "namespace")
         checked(args)
-        settings = pulumi.Output.all(args["keys"], args.get("store")).apply(
-            lambda known: document(args, known[0], known[1])
-        )
+        cache = args.get("cache")
+        settings = pulumi.Output.all(
+            args["keys"],
+            _store(args.get("store"), args.get("store_certificates")),
+            None if cache is None else _store(cache["store"], cache.get("store_certificates")),
+        ).apply(lambda known: document(args, *known))
         replicas = whole(args, "replicas", 2, least=1, most=20)
         objects = callout_objects(gate, namespace, args["service_account"], replicas, settings)
         made: list[pulumi.Resource] = []
@@ -38,8 +41,16 @@ class ClientGate(pulumi.ComponentResource):
             made.append(register(logical, obj, under(self, depends_on=list(made))))
         extension = register(
             f"{name}-extension",
-            traffic_extension(gate, namespace, args["gateway_name"]),
+            traffic_extension(gate, namespace, args["gateway_name"], args.get("armor", [])),
             under(self, depends_on=made),
         )
         self.extension_name = extension.urn.apply(lambda _: gate)
         self.register_outputs({"extensionName": self.extension_name})
+
+
+def _store(
+    address: pulumi.Input[str] | None, certificates: pulumi.Input[str] | None
+) -> pulumi.Output[Store] | None:
+    if address is None:
+        return None
+    return pulumi.Output.all(address, certificates).apply(lambda known: Store(*known))

@@ -1,4 +1,4 @@
-"""What counts the requests and tokens of clients: Memorystore for Valkey, one for each region."""
+"""What counts clients' requests and tokens, and what keeps answers: Memorystore for Valkey."""
 
 from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
@@ -19,7 +19,7 @@ _DEFAULT_PORT = 6379
 
 
 class CounterStoreArgs(TypedDict):
-    """Inputs of `CounterStore`."""
+    """Inputs of `CounterStore` and `AnswerStore`."""
 
     instance_id: str
     """Name of the instance, 4 to 63 characters."""
@@ -47,57 +47,96 @@ class CounterStoreArgs(TypedDict):
 class CounterStore(pulumi.ComponentResource):
     """Counters that every replica of a region's gate shares.
 
-    It keeps numbers by names of teams, no key and no prompt; whoever reaches its address in the VPC
-    can read and change them. While it is away each replica lets its own share of a limit pass.
+    It speaks TLS alone, and asks for no password. It keeps numbers by names of teams, no key and no
+    prompt; whoever reaches its address in the VPC can read and change them. While it is away each
+    replica lets its own share of a limit pass.
     """
 
     address: pulumi.Output[str]
     """`HOST:PORT`."""
+    certificates: pulumi.Output[str]
+    """Certificates, in PEM, of the authorities that sign its own."""
 
     def __init__(
         self, name: str, args: CounterStoreArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:CounterStore", name, {}, opts)
-        instance_id = name_of(args, "instance_id", "compute")
-        replicas = whole(args, "replica_count", 1, least=0, most=5)
-        node_type = one_of(args, "node_type", NODE_TYPES, NODE_TYPES[0])
-        labels = user_labels(args, "clients")
-        needed: list[pulumi.Resource] = []
-        if not args.get("existing_policy", False):
-            needed.append(
-                networkconnectivity.ServiceConnectionPolicy(
-                    f"{name}-connections",
-                    labels=labels,
-                    location=args["location"],
-                    name=instance_id,
-                    network=args["network"],
-                    project=args["project"],
-                    psc_config={"subnetworks": args["subnetworks"]},
-                    service_class=SERVICE_CLASS,
-                    opts=under(self),
-                )
-            )
-        instance = memorystore.Instance(
-            name,
-            authorization_mode="AUTH_DISABLED",
-            deletion_protection_enabled=args.get("protection", False),
-            desired_auto_created_endpoints=[
-                {"network": args["network"], "project_id": args["project"]}
-            ],
-            engine_version=_VERSION,
-            instance_id=instance_id,
-            labels=labels,
-            location=args["location"],
-            mode="CLUSTER_DISABLED",
-            node_type=node_type,
-            project=args["project"],
-            replica_count=replicas,
-            shard_count=1,
-            transit_encryption_mode="TRANSIT_ENCRYPTION_DISABLED",
-            opts=under(self, depends_on=needed),
-        )
+        instance = _instance(self, name, args, {})
         self.address = instance.endpoints.apply(_primary)
-        self.register_outputs({"address": self.address})
+        self.certificates = instance.managed_server_cas.apply(_authorities)
+        self.register_outputs({"address": self.address, "certificates": self.certificates})
+
+
+class AnswerStore(pulumi.ComponentResource):
+    """Answers that a region's gate gives again, and the vectors of their questions.
+
+    It has an instance of its own: when it is full the answer that nobody asked for longest goes,
+    which must not happen to counters. It speaks TLS alone, and asks for no password: whoever
+    reaches its address in the VPC can read the answers. While it is away engines make every answer.
+    """
+
+    address: pulumi.Output[str]
+    """`HOST:PORT`."""
+    certificates: pulumi.Output[str]
+    """Certificates, in PEM, of the authorities that sign its own."""
+
+    def __init__(
+        self, name: str, args: CounterStoreArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:AnswerStore", name, {}, opts)
+        instance = _instance(self, name, args, {"maxmemory-policy": "allkeys-lru"})
+        self.address = instance.endpoints.apply(_primary)
+        self.certificates = instance.managed_server_cas.apply(_authorities)
+        self.register_outputs({"address": self.address, "certificates": self.certificates})
+
+
+def _instance(
+    parent: pulumi.ComponentResource, name: str, args: CounterStoreArgs, configs: dict[str, str]
+) -> memorystore.Instance:
+    """Builds an instance, and the policy that lets it into the network.
+
+    It has TLS and no check of identity: IAM authentication knows users and service accounts only
+    (docs.cloud.google.com/memorystore/docs/valkey/about-iam-auth), and the gate is neither.
+    """
+    instance_id = name_of(args, "instance_id", "compute")
+    replicas = whole(args, "replica_count", 1, least=0, most=5)
+    node_type = one_of(args, "node_type", NODE_TYPES, NODE_TYPES[0])
+    labels = user_labels(args, "clients")
+    needed: list[pulumi.Resource] = []
+    if not args.get("existing_policy", False):
+        needed.append(
+            networkconnectivity.ServiceConnectionPolicy(
+                f"{name}-connections",
+                labels=labels,
+                location=args["location"],
+                name=instance_id,
+                network=args["network"],
+                project=args["project"],
+                psc_config={"subnetworks": args["subnetworks"]},
+                service_class=SERVICE_CLASS,
+                opts=under(parent),
+            )
+        )
+    return memorystore.Instance(
+        name,
+        authorization_mode="AUTH_DISABLED",
+        deletion_protection_enabled=args.get("protection", False),
+        desired_auto_created_endpoints=[
+            {"network": args["network"], "project_id": args["project"]}
+        ],
+        engine_configs=configs or None,
+        engine_version=_VERSION,
+        instance_id=instance_id,
+        labels=labels,
+        location=args["location"],
+        mode="CLUSTER_DISABLED",
+        node_type=node_type,
+        project=args["project"],
+        replica_count=replicas,
+        shard_count=1,
+        transit_encryption_mode="SERVER_AUTHENTICATION",
+        opts=under(parent, depends_on=needed),
+    )
 
 
 def _primary(endpoints: Sequence[Any] | None) -> str:
@@ -112,3 +151,16 @@ def _primary(endpoints: Sequence[Any] | None) -> str:
         if found.get("ip_address"):
             return f"{found['ip_address']}:{found.get('port') or _DEFAULT_PORT}"
     raise ValueError("the instance must have an endpoint in the network, got none")
+
+
+def _authorities(found: Sequence[Any] | None) -> str:
+    """Returns the certificates of the authorities of an instance, one after the other."""
+    made = "\n".join(
+        certificate.strip()
+        for authority in found or ()
+        for chain in authority["ca_certs"] or ()
+        for certificate in chain["certificates"] or ()
+    )
+    if not made:
+        raise ValueError("the instance must have certificates of its authorities, got none")
+    return made

@@ -4,16 +4,21 @@ The program reads one YAML document (workloads/callout), which `document` makes.
 that is how it is written.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, whole
+from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
 PRIORITIES = ("interactive", "batch")
 """What a team's requests are to a pool: its objectives, `POOL-interactive` and `POOL-batch`."""
+_A_DAY = 24 * 60 * 60
+_THRESHOLD = 0.95
 LARGEST = 10**12
 """Largest limit: more is no limit."""
 IAP_HEADER = "x-goog-iap-jwt-assertion"
@@ -21,9 +26,33 @@ IAP_HEADER = "x-goog-iap-jwt-assertion"
 (docs.cloud.google.com/iap/docs/signed-headers-howto)."""
 
 
+class AnswerCacheArgs(TypedDict):
+    """Answers that a team gets again when it asks what it has asked before, in other words."""
+
+    embeddings_model: str
+    """Model that makes the embeddings of questions, as its API names it."""
+    embeddings_url: str
+    """Address of that model's API without `/v1`: `http://POOL.NAMESPACE.svc:8000`."""
+    models: list[str]
+    """Models and adapters whose answers are kept."""
+    store: pulumi.Input[str]
+    """`HOST:PORT` of the answers: `AnswerStore.address`."""
+    store_certificates: NotRequired[pulumi.Input[str]]
+    """Certificates that sign its own: `AnswerStore.certificates`. Default: it has no TLS."""
+    threshold: NotRequired[float]
+    """Least similarity (cosine) of two questions that have one answer, more than 0 and at most 1.
+    Default 0.95."""
+    ttl_seconds: NotRequired[int]
+    """How long an answer is kept, 1 second to 30 days. Default a day."""
+
+
 class ClientTeamArgs(TypedDict):
     """One team of clients. A limit that is left out does not exist."""
 
+    cached_answers: NotRequired[bool]
+    """Whether members get each other's answers from the `cache`. Default no."""
+    guards: NotRequired[list[str]]
+    """Guards that check its requests to every model, beside those of the model."""
     models: NotRequired[list[str]]
     """Names that it may ask for: models and adapters. Default: all."""
     monthly_usd: NotRequired[float]
@@ -74,6 +103,19 @@ class ClientModelArgs(TypedDict):
     """Adapters that clients may name instead of it."""
 
 
+class ClientGuardArgs(TypedDict):
+    """A service that looks at prompts and answers (`NemoGuardrails`)."""
+
+    failure: str
+    """`closed` refuses while it gives no verdict, `open` lets texts pass and counts them."""
+    phases: list[str]
+    """`input` for prompts, `output` for answers."""
+    timeout_ms: int
+    """Time for one check, 1 to 60000."""
+    url: str
+    """Its address."""
+
+
 class ClientGateArgs(TypedDict):
     """Inputs of `ClientGate`."""
 
@@ -93,8 +135,16 @@ class ClientGateArgs(TypedDict):
     """Kubernetes service account that may read the secret (`WorkloadIdentity`)."""
     teams: dict[str, ClientTeamArgs]
     """Teams by name."""
+    cache: NotRequired[AnswerCacheArgs]
+    """Cache of answers, for the teams that have `cached_answers`. Default: every answer is made."""
     anonymous: NotRequired[bool]
     """Whether requests without a credential pass, as the team `anonymous`. Default no."""
+    armor: NotRequired[list[ArmorCallArgs]]
+    """Calls of Model Armor behind the callout, at most two: a chain has three extensions."""
+    guarded_models: NotRequired[dict[str, list[str]]]
+    """Guards of models and adapters, by the name that clients ask for."""
+    guards: NotRequired[dict[str, ClientGuardArgs]]
+    """Guards by name, which the callout asks. Default: none."""
     issuers: NotRequired[list[TokenIssuerArgs]]
     """Issuers of tokens. Default: clients have keys only."""
     prices: NotRequired[dict[str, TokenPriceArgs]]
@@ -104,8 +154,11 @@ class ClientGateArgs(TypedDict):
     store: NotRequired[pulumi.Input[str]]
     """`HOST:PORT` of the counters, which all replicas share: `CounterStore.address`. Default: every
     replica lets its own share of each limit pass."""
+    store_certificates: NotRequired[pulumi.Input[str]]
+    """Certificates that sign its own: `CounterStore.certificates`. Default: it has no TLS."""
 
 
+_MOST_ARMOR = 2
 ANONYMOUS = "anonymous"
 """Team of the requests without a credential."""
 
@@ -121,6 +174,7 @@ def checked(args: ClientGateArgs) -> None:
         raise pulumi.InputPropertyError("teams", "must have one team or more, got none")
     for name, team in args["teams"].items():
         _check_team(f"teams.{name}", team, args)
+    _check_cache(args)
     for name, price in args.get("prices", {}).items():
         for field, value in cast("Mapping[str, float]", price).items():
             if value < 0:
@@ -128,6 +182,7 @@ def checked(args: ClientGateArgs) -> None:
                 raise pulumi.InputPropertyError(path, f"must be 0 or more, got {value!r}")
     for at, issuer in enumerate(args.get("issuers", [])):
         _check_issuer(f"issuers[{at}]", issuer, args)
+    _check_guards(args)
 
 
 def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:
@@ -147,6 +202,23 @@ def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:
         raise pulumi.InputPropertyError(f"{where}.monthlyUsd", rule)
 
 
+def _check_cache(args: ClientGateArgs) -> None:
+    cache = args.get("cache")
+    if cache is None:
+        for name, team in args["teams"].items():
+            if team.get("cached_answers", False):
+                path = f"teams.{name}.cachedAnswers"
+                raise pulumi.InputPropertyError(path, "needs 'cache', got none")
+        return
+    whole(cache, "ttl_seconds", _A_DAY, least=1, most=30 * _A_DAY, where="cache")
+    threshold = cache.get("threshold", _THRESHOLD)
+    if not 0 < threshold <= 1:
+        rule = f"must be more than 0 and at most 1, got {threshold!r}"
+        raise pulumi.InputPropertyError("cache.threshold", rule)
+    if not cache["models"]:
+        raise pulumi.InputPropertyError("cache.models", "must have one model or more, got none")
+
+
 def _check_issuer(where: str, issuer: TokenIssuerArgs, args: ClientGateArgs) -> None:
     if not issuer["jwks_uri"].startswith("https://"):
         rule = f"must begin with https://, got {issuer['jwks_uri']!r}"
@@ -161,13 +233,57 @@ def _check_issuer(where: str, issuer: TokenIssuerArgs, args: ClientGateArgs) -> 
             raise pulumi.InputPropertyError(path, f"must be one of {known}, got {team!r}")
 
 
-def document(args: ClientGateArgs, secret: str, store: str | None) -> str:
+def _check_guards(args: ClientGateArgs) -> None:
+    if len(args.get("armor", [])) > _MOST_ARMOR:
+        rule = f"must be at most {_MOST_ARMOR}, got {len(args.get('armor', []))}"
+        raise pulumi.InputPropertyError("armor", rule)
+    guards = args.get("guards", {})
+    for name, guard in guards.items():
+        where = f"guards.{name}"
+        if guard["failure"] not in FAILURES:
+            rule = f"must be one of {', '.join(FAILURES)}, got {guard['failure']!r}"
+            raise pulumi.InputPropertyError(f"{where}.failure", rule)
+        if not guard["phases"] or not set(guard["phases"]) <= {"input", "output"}:
+            rule = f"must be input, output or both, got {', '.join(guard['phases']) or 'none'}"
+            raise pulumi.InputPropertyError(f"{where}.phases", rule)
+        whole(guard, "timeout_ms", 1, least=1, most=60_000, where=where)
+    users = {f"guardedModels.{name}": of for name, of in args.get("guarded_models", {}).items()}
+    users |= {
+        f"teams.{name}.guards": team.get("guards", []) for name, team in args["teams"].items()
+    }
+    for where, names in users.items():
+        for name in names:
+            if name not in guards:
+                known = ", ".join(sorted(guards)) or "none"
+                rule = f"must be one of {known}, got {name!r}"
+                raise pulumi.InputPropertyError(where, rule)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store, as the gate reaches it."""
+
+    address: str
+    certificates: str | None = None
+    """Of the authorities that sign its own; None: it has no TLS."""
+
+    def settings(self) -> dict[str, Any]:
+        """Returns the store as the program reads it."""
+        if self.certificates is None:
+            return {"address": self.address}
+        return {"address": self.address, "ca": self.certificates, "tls": True}
+
+
+def document(
+    args: ClientGateArgs, secret: str, store: Store | None, answers: Store | None = None
+) -> str:
     """Returns the configuration that the program reads.
 
     Args:
         args: The settings, checked.
         secret: `projects/P/secrets/S` of the keys.
-        store: `HOST:PORT` of the counters; None: each replica counts for itself.
+        store: The counters; None: each replica counts for itself.
+        answers: The answers; None: there is no cache.
     """
     replicas = whole(args, "replicas", 2, least=1, most=20)
     found: dict[str, Any] = {
@@ -182,19 +298,55 @@ def document(args: ClientGateArgs, secret: str, store: str | None) -> str:
     }
     if args.get("anonymous", False):
         found["teams"].setdefault(ANONYMOUS, _team({}))
+    if args.get("guards"):
+        found["guards"] = {name: _guard(guard) for name, guard in args.get("guards", {}).items()}
+        models = args.get("guarded_models", {})
+        found["models"] = {name: {"guards": list(of)} for name, of in models.items()}
     if store is not None:
-        found["store"] = {"address": store}
+        found["store"] = store.settings()
+    cache = args.get("cache")
+    if cache is not None and answers is not None:
+        found["cache"] = {**_cache(cache, answers), "epoch": _epoch(args)}
     return json.dumps(found, indent=2, sort_keys=True)
 
 
 def _team(team: ClientTeamArgs) -> dict[str, Any]:
     """Returns a team as the program reads it."""
-    limits = {name: value for name, value in team.items() if name not in ("models", "priority")}
+    others = ("cached_answers", "models", "priority")
+    limits = {name: value for name, value in team.items() if name not in others}
     return {
         **{name: value for name, value in limits.items() if value is not None},
+        **({"cache": True} if team.get("cached_answers", False) else {}),
         "models": list(team.get("models", ["*"])),
         "objective": team.get("priority", "interactive"),
     }
+
+
+def _cache(cache: AnswerCacheArgs, answers: Store) -> dict[str, Any]:
+    """Returns the cache as the program reads it."""
+    return {
+        "embeddings": {"model": cache["embeddings_model"], "url": cache["embeddings_url"]},
+        "models": sorted(cache["models"]),
+        "store": answers.settings(),
+        "threshold": cache.get("threshold", _THRESHOLD),
+        "ttl_seconds": cache.get("ttl_seconds", _A_DAY),
+    }
+
+
+def _epoch(args: ClientGateArgs) -> str:
+    """Returns a text that is another one where other guards check prompts and answers."""
+    checks = {
+        "armor": args.get("armor", []),
+        "guards": args.get("guards", {}),
+        "models": args.get("guarded_models", {}),
+        "teams": {name: team.get("guards", []) for name, team in args["teams"].items()},
+    }
+    return hashlib.sha256(json.dumps(checks, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _guard(guard: ClientGuardArgs) -> dict[str, Any]:
+    """Returns a guard as the program reads it."""
+    return {**guard, "phases": list(guard["phases"]), "timeout_ms": int(guard["timeout_ms"])}
 
 
 def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:

@@ -54,7 +54,8 @@ class Backends:
         """
         namespace, gateway, hostname = self._place
         catalogue, port = f"{gateway}-catalogue", gateway_catalogue.PORT
-        served = {model.model_name: list(model.adapters) for model in models}
+        served: dict[str, list[str]] = {name: [] for name in self.args.get("backend_names", [])}
+        served |= {model.model_name: list(model.adapters) for model in models}
         replicas = int(self.args.get("router_replicas", 2))
         for obj in catalogue_objects(catalogue, namespace, served, replicas, path):
             register(f"{self.name}-catalogue-{role_of(obj)}", obj, self.opts)

@@ -92,6 +92,8 @@ class InferenceGatewayArgs(TypedDict):
     """Namespace of the Gateway, the pools and the model servers: a pool selects only there."""
     region: pulumi.Input[str]
     """Region of the cluster, where the address is reserved."""
+    backend_names: NotRequired[list[str]]
+    """Names that `ModelBackends` routes, listed beside the models. Default none."""
     certificate: NotRequired[str]
     """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
     global_access: NotRequired[bool]

@@ -8,18 +8,24 @@ services-networking/network-policies), so the kubelet's probes need no rule.
 
 from typing import NotRequired, TypedDict
 
-from gke_inference.base.manifests import NAME_LABEL, Manifest, labels_for, manifest
+from gke_inference.base.manifests import (
+    COMPONENT_LABEL,
+    ENGINES,
+    NAME_LABEL,
+    Manifest,
+    labels_for,
+    manifest,
+)
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.clients import callout as client_gate
 from gke_inference.gateway import model_catalogue as gateway_catalogue
 from gke_inference.gateway import picker as gateway_picker
 from gke_inference.gateway import router as gateway_router
+from gke_inference.guardrails import nemo
+from gke_inference.streams import stream_worker
 
 ENGINE_PORT = 8000
 """Port of the OpenAI API, of `/health` and of `/metrics`."""
-ENGINES = "model-server"
-"""Value of `app.kubernetes.io/component` on the pods of model servers."""
-_COMPONENT_LABEL = "app.kubernetes.io/component"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
@@ -28,14 +34,21 @@ class AllowedIngressArgs(TypedDict):
 
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
+    cached_answers: NotRequired[bool]
+    """Whether the `ClientGate` asks engines for the embeddings of questions. Default no."""
     client_gate: NotRequired[bool]
     """Whether a `ClientGate` is in the namespace. Default no."""
+    guards: NotRequired[bool]
+    """Whether guards (`NemoGuardrails`) are in the namespace, which the gate asks. Default no."""
     connected_models: NotRequired[list[str]]
     """Models (values of `app.kubernetes.io/name`) whose replicas talk to each other: groups over
     several hosts, and prefill and decode replicas. Others cannot."""
     metrics_namespace: NotRequired[str]
     """Namespace of Managed Prometheus' collectors: `gmp-system` (default), on Autopilot
     `gke-gmp-system`."""
+    stream_workers: NotRequired[bool]
+    """Whether a `StreamWorker` is in the namespace, which reads the queues that pickers report.
+    Default no."""
 
 
 def network_policies(
@@ -53,15 +66,25 @@ def network_policies(
     proxies = _ranges(args["proxies_cidr"], *sorted(HEALTH_CHECK_RANGES))
     collectors = _namespace(args.get("metrics_namespace", "gmp-system"))
     pickers: Manifest = {"podSelector": _pods(gateway_picker.COMPONENT)}
+    gates: Manifest = {"podSelector": _pods(client_gate.COMPONENT)}
+    callers = [
+        *proxies,
+        pickers,
+        *([gates] if args.get("cached_answers", False) else []),
+        collectors,
+    ]
+    readers = [collectors]
+    if args.get("stream_workers", False):
+        readers.append({"podSelector": _pods(stream_worker.COMPONENT)})
     closed: tuple[Manifest, list[Manifest]] = ({}, [])
     rules: dict[str, tuple[Manifest, list[Manifest]]] = {
         **({"default-deny": closed} if closes else {}),
-        "engines": (_pods(ENGINES), [_rule([*proxies, pickers, collectors], ENGINE_PORT)]),
+        "engines": (_pods(ENGINES), [_rule(callers, ENGINE_PORT)]),
         "pickers": (
             _pods(gateway_picker.COMPONENT),
             [
                 _rule(proxies, gateway_picker.PORT, gateway_picker.HEALTH_PORT),
-                _rule([collectors], gateway_picker.METRICS_PORT),
+                _rule(readers, gateway_picker.METRICS_PORT),
             ],
         ),
         "body-router": (
@@ -81,6 +104,9 @@ def network_policies(
                 _rule([collectors], client_gate.METRICS_PORT),
             ],
         )
+    if args.get("guards", False):
+        gate: Manifest = {"podSelector": _pods(client_gate.COMPONENT)}
+        rules["guardrails"] = (_pods(nemo.COMPONENT), [_rule([gate, collectors], nemo.PORT)])
     made = {
         name: _policy(name, namespace, selector, ingress)
         for name, (selector, ingress) in rules.items()
@@ -126,5 +152,5 @@ def _namespace(name: str) -> Manifest:
 
 
 def _pods(component: str, name: str | None = None) -> Manifest:
-    labels = {_COMPONENT_LABEL: component}
+    labels = {COMPONENT_LABEL: component}
     return {"matchLabels": labels if name is None else {**labels, NAME_LABEL: name}}

@@ -55,10 +55,16 @@ class AlertsArgs(TypedDict):
     """Project that keeps the metrics."""
     title: str
     """First part of each policy's name, such as the environment's."""
+    backends: NotRequired[bool]
+    """Whether `ModelBackends` called `relay` is in the namespace. Default no."""
     clients: NotRequired[bool]
     """Whether a `ClientGate` called `client-gate` is in the namespace. Default no."""
     cost_limit_usd_per_hour: NotRequired[float]
     """List price of all replicas together that raises an alert. Default: no such alert."""
+    guards: NotRequired[bool]
+    """Whether that gate asks guards (`NemoGuardrails`). Default no."""
+    fallbacks: NotRequired[bool]
+    """Whether a pool has a `PoolFallback`. Default no."""
     hostname: NotRequired[str]
     """Name of an external HTTPS endpoint: it is asked from outside every minute, and its
     certificate is watched. Default: neither."""
@@ -66,6 +72,9 @@ class AlertsArgs(TypedDict):
     """Waiting requests per replica that raise an alert after 5 minutes. Default 20."""
     receivers: NotRequired[list[ReceiverArgs]]
     """Who is notified. Default: nobody; incidents are in the console only."""
+    subscriptions: NotRequired[list[str]]
+    """Subscriptions of Pub/Sub that models answer, of which `NAME-dead-letters` keeps the dead
+    letters. Default none."""
     runbooks_url: NotRequired[str]
     """Where people read the runbooks: each alert links to `URL/NAME.md`. Default: no link."""
 

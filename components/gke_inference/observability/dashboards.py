@@ -106,9 +106,13 @@ def scope_of(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
         exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
         models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
+        has_backends=bool(given.get("backends", False)),
         has_clients=bool(given.get("clients", False)),
+        has_guards=bool(given.get("guards", False)),
+        has_fallbacks=bool(given.get("fallbacks", False)),
         hostname=given.get("hostname"),
         namespace=namespace,
+        subscriptions=tuple(sorted(given.get("subscriptions") or ())),
         queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),
     )
 

@@ -19,6 +19,9 @@ KV_CACHE_FULL = 0.95
 
 GATE = "client-gate"
 """Name of the PodMonitoring of a gate that is watched: the label `job` of its series."""
+RELAYS = "relay(-.+)?"
+FALLBACKS = "relay-.+"
+"""Names of the PodMonitorings of relays, and of those in pools, as patterns."""
 
 ROLE = "role"
 """Label of series that tells prefill from decode replicas, where a model has both."""
@@ -81,12 +84,20 @@ class Scope:
     """What all replicas together may cost; None where nobody set a limit."""
     exposure: str = "external"
     """`external` or `internal`: which kind of load balancer stands in front."""
+    has_backends: bool = False
+    """Whether models run elsewhere."""
     has_clients: bool = False
     """Whether a gate tells clients apart."""
+    has_guards: bool = False
+    """Whether that gate asks guards about prompts and answers."""
+    has_fallbacks: bool = False
+    """Whether a pool of a model has a fallback."""
     hostname: str | None = None
     """Name of the endpoint on the internet; None where there is none."""
     queue_limit: int = 20
     """Waiting requests per replica that are too many."""
+    subscriptions: tuple[str, ...] = ()
+    """Subscriptions of Pub/Sub whose messages models answer; each has one of dead letters."""
 
     @property
     def engines(self) -> tuple[str, ...]:
@@ -97,10 +108,14 @@ class Scope:
     def says(self) -> frozenset[str]:
         """What the stack says that an alert or a page may need."""
         said = {
+            "backends": self.has_backends,
             "clients": self.has_clients,
+            "guards": self.has_guards,
+            "fallbacks": self.has_fallbacks,
             "diffusion": "diffusion" in self.engines,
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "streams": bool(self.subscriptions),
             "tpot_slo": any(
                 model.tpot_p95_ms is not None and engine(model.engine).metrics.output_token
                 for model in self.models
@@ -173,6 +188,9 @@ def _absent_gates(scope: Scope) -> str:
     return " or ".join(each) or f"absent({series_of}}})"
 
 
+_SUBSCRIPTION = 'monitored_resource="pubsub_subscription"'
+
+
 def _words(scope: Scope, window: str) -> dict[str, str]:
     jobs = _any(model.job for model in scope.models)
     deployments = [name for model in scope.models for name in model.deployments]
@@ -202,6 +220,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",
         "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
         f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
+        "fallbacks": f'{inside},job=~"{FALLBACKS}"',
         "gate": f'{inside},job="{GATE}"',
         "hostname": scope.hostname or "",
         "kv_limit": str(KV_CACHE_FULL),
@@ -211,7 +230,10 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "namespace": scope.namespace,
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
+        "relays": f'{inside},job=~"{RELAYS}"',
         "queue_limit": str(scope.queue_limit),
+        "letters": f'{_SUBSCRIPTION},subscription_id=~"({_any(scope.subscriptions)})-dead-letters"',
+        "streams": f'{_SUBSCRIPTION},subscription_id=~"{_any(scope.subscriptions)}"',
         "scalers": f'{inside},horizontalpodautoscaler=~"{_any(deployments)}"',
         "tpot_slo": constants("job", _seconds(scope, "tpot_p95_ms")),
         "ttft_slo": constants("job", _seconds(scope, "ttft_p95_ms")),

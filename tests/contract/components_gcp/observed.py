@@ -25,7 +25,11 @@ SCOPE = Scope(
     ),
     namespace="models",
     cost_limit_usd_per_hour=50,
+    has_backends=True,
     has_clients=True,
+    has_guards=True,
+    has_fallbacks=True,
+    subscriptions=("docs",),
     hostname="models.example.com",
 )
 

@@ -18,6 +18,13 @@ CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )
 """What the gate of clients exports: its own source says it."""
+RELAY = Path(__file__).parents[3] / "workloads" / "relay" / "internal"
+RELAY_METRICS = {
+    name
+    for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")
+    for name in re.findall(r'"(relay_\w+)"', file.read_text())
+}
+"""What relays export, as their source says it."""
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 UPTIME = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
 
@@ -47,7 +54,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
-    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS
+    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -87,6 +94,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         a.name for a in alerts(bare, Dialect.MANAGED)
     }
     assert missing == {
+        "BackendFails",
         "CertificateExpires",
         "ClientGateAway",
         "ClientKeysNotRead",
@@ -94,6 +102,13 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "FirstTokenSlow",
         "FirstTokenTooSlow",
         "GatewayUnreachable",
+        "GuardFailsClosed",
+        "GuardFailsOpen",
+        "PoolFallbackInUse",
+        "PoolFallbackNearlySpent",
+        "PoolFallbackSpent",
+        "StreamBehind",
+        "StreamDeadLetters",
         "TeamBudgetNearlySpent",
         "TeamBudgetSpent",
         "TokensSlow",

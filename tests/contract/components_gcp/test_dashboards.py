@@ -33,12 +33,15 @@ GKE_METRICS = {
     "loadbalancing_googleapis_com:https_external_regional_total_latencies_bucket",
     "monitoring_googleapis_com:uptime_check_check_passed",
     "monitoring_googleapis_com:uptime_check_time_until_ssl_cert_expires",
+    "pubsub_googleapis_com:subscription_num_undelivered_messages",
+    "pubsub_googleapis_com:subscription_oldest_unacked_message_age",
     # recorded by Monitoring
     "gke_inference:unplaced_replicas",
 }
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
-    r"|monitoring_googleapis_com):\w+|\b(?:kube|inference|callout)_\w+"
+    r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
+    r"|\b(?:kube|inference|callout|relay)_\w+"
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference import ClientGate, ClientKeys, CounterStore
+from gke_inference import AnswerStore, ClientGate, ClientKeys, CounterStore
 from tests.contract.components_k8s.crds import check
 
 ARGS: dict[str, Any] = {
@@ -22,6 +22,12 @@ ARGS: dict[str, Any] = {
         "assistant": {"models": ["llama-3.1-8b"], "requests_per_minute": 60},
         "nightly": {"priority": "batch", "tokens_per_month": 1000},
     },
+}
+CACHE: dict[str, Any] = {
+    "embeddings_model": "bge-m3",
+    "embeddings_url": "http://bge-m3.serving.svc:8000",
+    "models": ["llama-3.1-8b"],
+    "store": "10.0.0.8:6379",
 }
 EXTENSION = "kubernetes:networking.gke.io/v1:GCPTrafficExtension"
 STORE: dict[str, Any] = {
@@ -153,6 +159,16 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
             },
             "issuers[0].jwksUri: must begin with https://, got 'http://x'",
         ),
+        (
+            {"teams": {"a": {"cached_answers": True}}},
+            "teams.a.cachedAnswers: needs 'cache', got none",
+        ),
+        (
+            {"cache": {**CACHE, "threshold": 1.5}},
+            "cache.threshold: must be more than 0 and at most 1, got 1.5",
+        ),
+        ({"cache": {**CACHE, "ttl_seconds": 0}}, "cache.ttlSeconds: must be 1 to 2592000, got 0"),
+        ({"cache": {**CACHE, "models": []}}, "cache.models: must have one model or more, got none"),
     ],
 )
 def test_a_gate_that_cannot_be_is_refused(recorder, changes: dict[str, Any], message: str):
@@ -192,3 +208,68 @@ def test_a_network_that_has_a_connection_policy_gets_no_second_one(recorder):
     args: Any = {**STORE, "existing_policy": True}
     recorder.run(lambda: CounterStore("store", args).address)
     assert recorder.counts() == {"CounterStore": 1, "Instance": 1}
+
+
+def test_a_cache_is_for_the_teams_that_share_answers(recorder):
+    teams = {"assistant": {"cached_answers": True}, "nightly": {}}
+    found = configured(recorder, cache=CACHE, teams=teams)
+    found["cache"].pop("epoch")
+    assert found["cache"] == {
+        "embeddings": {"model": "bge-m3", "url": "http://bge-m3.serving.svc:8000"},
+        "models": ["llama-3.1-8b"],
+        "store": {"address": "10.0.0.8:6379"},
+        "threshold": 0.95,
+        "ttl_seconds": 86400,
+    }
+    assert [name for name, team in found["teams"].items() if team.get("cache")] == ["assistant"]
+
+
+def test_another_guard_begins_another_cache_as_it_has_not_seen_the_answers(engine):
+    guard = {
+        "failure": "closed",
+        "phases": ["output"],
+        "timeout_ms": 500,
+        "url": "http://g.s.svc:8",
+    }
+    guarded = {"guarded_models": {"llama-3.1-8b": ["g"]}, "guards": {"g": guard}}
+    teams = {"assistant": {"cached_answers": True}}
+    epochs = [
+        configured(engine(), cache=CACHE, teams=teams, **more)["cache"]["epoch"]
+        for more in ({}, {}, guarded)
+    ]
+    assert epochs[0] == epochs[1] != epochs[2]
+
+
+def test_a_full_store_of_answers_forgets_what_nobody_asks_and_counters_are_never_forgotten(
+    recorder,
+):
+    args: Any = STORE
+    recorder.run(lambda: AnswerStore("answers", args).address)
+    instance = recorder.one("gcp:memorystore/instance:Instance").inputs
+    assert instance["engineConfigs"] == {"maxmemory-policy": "allkeys-lru"}
+
+
+def test_a_gate_trusts_the_authorities_of_its_stores_and_no_others(recorder):
+    args: Any = STORE
+    found = recorder.run(lambda: CounterStore("store", args).certificates)
+    assert found == "PEM of the store"
+    instance = recorder.one("gcp:memorystore/instance:Instance").inputs
+    assert instance["transitEncryptionMode"] == "SERVER_AUTHENTICATION"
+
+
+def test_a_store_with_certificates_is_asked_by_tls(recorder):
+    cache = {**CACHE, "store_certificates": "PEM of answers"}
+    settings = configured(
+        recorder,
+        cache=cache,
+        store_certificates="PEM of counters",
+        teams={"assistant": {"cached_answers": True}},
+    )
+    assert settings["store"] == {"address": "10.0.0.9:6379", "ca": "PEM of counters", "tls": True}
+    assert settings["cache"]["store"]["ca"] == "PEM of answers"
+
+
+def test_counters_keep_the_policy_of_memorystore(recorder):
+    args: Any = STORE
+    recorder.run(lambda: CounterStore("store", args).address)
+    assert "engineConfigs" not in recorder.one("gcp:memorystore/instance:Instance").inputs

@@ -7,12 +7,16 @@ import pytest
 from infra import project as platform_project
 from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
+    ARMOR_ROLES,
+    BACKEND_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
     PREVIEW_ROLES,
     SERVICES,
+    STREAM_ROLES,
+    TABLE_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
 from tests.contract.recorder import Recorder
@@ -151,11 +155,20 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
 
 
-def test_a_deployment_has_the_roles_of_clients_where_the_stack_tells_them_apart(engine_stand_in):
-    project = replace(PROJECT, stacks=(replace(PROD, has_clients=True),))
+@pytest.mark.parametrize(
+    ("needs", "more"),
+    [
+        ("has_armor", ARMOR_ROLES),
+        ("has_backends", BACKEND_ROLES),
+        ("has_clients", CLIENT_ROLES),
+        ("has_streams", STREAM_ROLES),
+        ("has_tables", TABLE_ROLES),
+    ],
+)
+def test_a_deployment_has_the_roles_of_what_the_stack_has(engine_stand_in, needs, more):
+    project = replace(PROJECT, stacks=(replace(PROD, **{needs: True}),))
     seen = run(engine_stand_in, project)
-    wanted = {*DEPLOY_ROLES, *CLIENT_ROLES}
-    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == wanted
+    assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == {*DEPLOY_ROLES, *more}
 
 
 def test_without_a_repository_no_identity_is_made(engine_stand_in):

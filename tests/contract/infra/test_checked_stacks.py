@@ -33,7 +33,9 @@ def example(folder: str) -> Platform:
 
 
 STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
+    "backends": (lambda: example("backends"), "HTTPRoute"),
     "existing-network": (lambda: example("existing-network"), "InferencePool"),
+    "guardrails": (lambda: example("guardrails"), "GCPTrafficExtension"),
     "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
     "nearest-region": (lambda: example("nearest-region"), "GCPGatewayPolicy"),
     "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),

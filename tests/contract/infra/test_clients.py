@@ -81,3 +81,56 @@ def test_engines_report_the_usage_of_every_stream_where_somebody_counts_it(deplo
 def test_counters_are_in_the_cost_by_the_type_of_their_nodes(base: str, nodes: str) -> None:
     cost = stack_cost(resolve(platform_with(base, {"teams": TEAMS})))
     assert any(part.what == f"Memorystore for Valkey, {nodes}" for part in cost.parts)
+
+
+CACHE = {"embeddings": "qwen3-embedding-0.6b"}
+
+
+def test_a_region_that_keeps_answers_has_a_store_for_them_and_its_gate_asks_its_own_embeddings(
+    deployed,
+) -> None:
+    clients = {
+        "cache": CACHE,
+        "teams": {"assistant": {**TEAMS["assistant"], "cached_answers": True}},
+    }
+    seen = deployed(platform_with("prod", clients))
+    stores = seen.all("gcp:memorystore/instance:Instance")
+    assert sorted({store.inputs["instanceId"] for store in stores}) == [
+        "acme-prod-answers",
+        "acme-prod-counters",
+    ]
+    assert len(stores) == 6
+    policies = seen.all("gcp:networkconnectivity/serviceConnectionPolicy:ServiceConnectionPolicy")
+    assert len(policies) == 3, "one of a network and region, which both stores use"
+    for one in settings_of(seen):
+        assert one["cache"]["embeddings"] == {
+            "model": "qwen3-embedding-0.6b",
+            "url": "http://qwen3-embedding-0-6b.models.svc:8000",
+        }
+        assert "sql" in one["cache"]["models"]
+        assert "qwen3-embedding-0.6b" not in one["cache"]["models"]
+
+
+def test_answers_are_kept_without_counters_too(deployed) -> None:
+    teams = {"assistant": {"cached_answers": True}}
+    platform = platform_with("prod", {"cache": CACHE, "counters": "local", "teams": teams})
+    seen = deployed(platform)
+    policies = seen.all("gcp:networkconnectivity/serviceConnectionPolicy:ServiceConnectionPolicy")
+    assert len(policies) == len(seen.all("gcp:memorystore/instance:Instance")) == 3
+    assert "memorystore.googleapis.com" in services_of(platform)
+
+
+def test_engines_let_a_gate_in_that_asks_for_embeddings_and_no_other(deployed) -> None:
+    def allowed(clients: dict[str, Any]) -> bool:
+        seen = deployed(platform_with("prod", clients))
+        (spec, *_) = [
+            one.inputs["spec"]
+            for one in seen.all("kubernetes:networking.k8s.io/v1:NetworkPolicy")
+            if one.inputs["metadata"]["name"] == "engines"
+        ]
+        peers = spec["ingress"][0]["from"]
+        return any("client-gate" in json.dumps(peer) for peer in peers)
+
+    teams = {"assistant": {"cached_answers": True}}
+    assert allowed({"cache": CACHE, "teams": teams})
+    assert not allowed({"teams": TEAMS})

@@ -13,7 +13,7 @@ import pulumi
 import pytest
 
 from infra.cost.stack_cost import stack_cost
-from infra.ownership import labeled
+from infra.options.ownership import labeled
 from infra.plan import resolve
 from infra.platform_reference import (
     OUTPUT,

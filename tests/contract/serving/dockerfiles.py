@@ -14,7 +14,12 @@ _SECRET = re.compile(
     r"(?i)(pass(word|wd)?|secret|token|api_?key|credential)\w*\s*=|AKIA[0-9A-Z]{16}"
 )
 _LAUNCHER = '["python3", "-m", "engine"]'
-_ENTRIES = {"callout": '["/callout"]'}
+_ENTRIES = {
+    "callout": '["/callout"]',
+    "guardrails": '["python3", "-m", "guardrails"]',
+    "relay": '["/relay"]',
+    "stream": '["python3", "-m", "stream"]',
+}
 """Of images without an engine, by folder."""
 _REMOTE = re.compile(r"(?i)^(https?|git|ssh)://|^git@")
 

@@ -90,6 +90,13 @@ def until_it_is(passing: bool, of: openai.OpenAI) -> float:
     return time.monotonic() - begun
 
 
+def cache_status(of: openai.OpenAI) -> str:
+    """Ask a question whose answer may be known, and return what the cache says about it."""
+    messages: Any = [{"role": "user", "content": "What is a key of a team for?"}]
+    answer = of.chat.completions.with_raw_response.create(model="support", messages=messages)
+    return answer.headers["cache-status"]
+
+
 def usage(paths: TwinPaths) -> list[dict]:
     logs = paths.root.glob("clusters/*/logs/pods/*client-gate*.log")
     lines = [line for log in logs for line in log.read_text().splitlines()]
@@ -114,6 +121,9 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
         ask(assistant, "sql")
     with pytest.raises(openai.AuthenticationError):
         ask(client(endpoint, "none"))
+
+    assert cache_status(assistant) == "gke-inference; fwd=miss"
+    assert cache_status(assistant).startswith("gke-inference; hit")
 
     batch = run(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
     other = client(endpoint, batch)

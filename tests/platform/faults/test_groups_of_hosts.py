@@ -132,6 +132,7 @@ def test_the_autoscaler_adds_and_takes_away_whole_groups_and_no_request_is_lost(
     assert ready_groups(platform) == 2
 
 
+@pytest.mark.soak  # it takes two more deployments
 def test_a_canary_is_a_group_of_its_own(platform):
     file = platform.project / "stacks" / f"Pulumi.{platform.stack}.yaml"
     text = file.read_text()

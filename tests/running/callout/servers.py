@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from simulator.server.protocol import embedding
+from simulator.server.text import tokenize
 from twin.host.ports import free_port
 
 _BYTES_PER_TOKEN = 7  # not the callout's guess, so that a guess cannot pass for the engine's count
@@ -25,6 +27,9 @@ class Servers:
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.keys: dict[str, Any] | None = {"keys": []}
         self.reports_usage = True
+        self.embeds = True
+        self.embedded: list[str] = []
+        self.text = ""  # of each answer; empty: some of the engine's own
         self.event_seconds = 0.0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -45,6 +50,7 @@ class Servers:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get("/v1/projects/p/secrets/s/versions/latest:access", self._secret)
         app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/v1/{kind:.*}", self._answer)
         self._runner = web.AppRunner(app)
         await self._runner.setup()
@@ -66,6 +72,14 @@ class Servers:
         models = [{"id": name, "object": "model"} for name in ("llama", "llama-sql", "other")]
         return web.json_response({"object": "list", "data": models})
 
+    async def _embed(self, request: web.Request) -> web.Response:
+        if self.embeds is False:
+            return web.Response(status=503)
+        body = await request.json()
+        self.embedded.append(body["input"])
+        vector = embedding(tokenize(body["input"]), 64)
+        return web.json_response({"data": [{"index": 0, "embedding": vector}]})
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         content = await request.read()
         self.requests.append(({k.lower(): v for k, v in request.headers.items()}, content))
@@ -81,7 +95,7 @@ class Servers:
         if body.get("stream"):
             return await self._stream(request, body["model"], completion, usage)
         self.completion_tokens += completion
-        message = {"role": "assistant", "content": 'a "usage" {' * completion}
+        message = {"role": "assistant", "content": self.text or 'a "usage" {' * completion}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         answer = {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"]}
         more = {"usage": usage} if self.reports_usage else {}
@@ -93,8 +107,11 @@ class Servers:
         answer = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8"})
         await answer.prepare(request)
         head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": model}
-        for number in range(completion):
-            choice = {"index": 0, "delta": {"content": f"{number} "}, "finish_reason": None}
+        pieces = [self.text[at : at + 4] for at in range(0, len(self.text), 4)]
+        pieces = pieces or [f"{number} " for number in range(completion)]
+        for number, piece in enumerate(pieces, start=1):
+            finish = "stop" if number == len(pieces) else None
+            choice = {"index": 0, "delta": {"content": piece}, "finish_reason": finish}
             self.completion_tokens += 1
             await answer.write(_event({**head, "choices": [choice]}))
             await asyncio.sleep(self.event_seconds)

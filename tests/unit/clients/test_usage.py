@@ -53,6 +53,14 @@ def test_usage_adds_up_by_team():
     assert evaluation.used.estimated == 1
 
 
+def test_answers_that_were_given_again_are_counted_with_what_they_saved():
+    again = record(cache="hit", completion_tokens=0, prompt_tokens=0, saved_usd=0.25, usd=0.0)
+    (team,) = added_up([record(cache="miss"), again, again], ("team",))
+    assert (team.used.requests, team.used.reused) == (3, 2)
+    assert team.used.saved_usd == pytest.approx(0.5)
+    assert json.loads(as_json([team], ("team",)))[0]["saved_usd"] == 0.5
+
+
 def test_usage_adds_up_by_several_names_at_once():
     found = [row.names for row in added_up(RECORDS, ("team", "day", "model"))]
     assert found == [

@@ -362,7 +362,9 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
     images_command.lock(only=["vllm_tpu"])
     assert resolved == ["vllm-tpu"]
     assert capsys.readouterr().out == "up to date: vllm_tpu\n"
-    with pytest.raises(CommandError, match=r"^--only: must be one of diffusion_tpu, vllm_tpu, got"):
+    with pytest.raises(
+        CommandError, match=r"^--only: must be one of diffusion_tpu, guardrails, stream, vllm_tpu"
+    ):
         images_command.lock(only=["vllm_gpu"])
 
 

@@ -59,9 +59,10 @@ def test_a_wrong_name_is_refused(call, argument, message):
     ("stack", "purposes"),
     [
         (read("local"), ["engine", "cluster"]),
+        (read("backends", EXAMPLES / "backends"), ["engine", "cluster", "clients", "backends"]),
         (read("slices", EXAMPLES / "multi-host"), ["engine", "cluster", "groups"]),
     ],
-    ids=["local", "slices"],
+    ids=["local", "backends", "slices"],
 )
 def test_a_stack_adds_the_tools_of_its_parts(stack, purposes):
     assert purposes_of(resolve(stack)) == purposes

@@ -9,7 +9,7 @@ from typing import Any
 
 from twin.cluster.agent import records
 from twin.cluster.agent.launching.claims import Kind
-from twin.cluster.agent.launching.launch import Launch
+from twin.cluster.agent.launching.place import Launch
 from twin.cluster.agent.probes import Schedule, Target
 from twin.cluster.base.reports import timestamp
 from twin.wire.kube import JsonObject

@@ -16,13 +16,15 @@ from twin.cluster.agent.images import Images
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
-from twin.cluster.agent.launching.launch import Place, plan
+from twin.cluster.agent.launching.launch import plan
+from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
 from twin.cluster.base.traces import collector_address
+from twin.cluster.services import proxy as service_proxy
 from twin.wire.kube import JsonObject, KubeError
 
 _log = logging.getLogger("twin.cluster.agent")
@@ -180,6 +182,7 @@ class PodRunner:
                 self._context.rules,
                 self._context.tool,
                 collector_address(self._context.dir),
+                service_proxy.environment(self._context.dir),
                 names.file_in(self._context.dir),
                 self._context.paths.root,
             )

@@ -21,6 +21,7 @@ from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, S
 from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.armor import server as armor
 from twin.wire.kube import Kube
 from twin.world.capacity import World
 
@@ -153,8 +154,15 @@ class GatewayController:
                 self._ctx.paths, self._ctx.spec.region, name
             ),
             certificate_named=self._certificate,
+            google_api=self._google_api,
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
+
+    def _google_api(self, name: str) -> tuple[str, int] | None:
+        """Return where a service of Google's is: Model Armor of the cluster's region alone."""
+        if name != f"modelarmor.{self._ctx.spec.region}.rep.googleapis.com":
+            return None
+        return armor.endpoint(self._ctx.paths)
 
     def _certificate(self, name: str, hostname: str, address: str) -> Certificate | None:
         """Return a certificate that Google would have issued under a name, or None."""

@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 
 _TYPE = re.compile(r"^prometheus\.googleapis\.com\|(?P<name>[^|]+)\|(?P<kind>[^|]+)$")
-_RESOURCE = ("project_id", "location", "cluster", "namespace", "job", "instance")
+_OF_PUBSUB = re.compile(r"^pubsub\.googleapis\.com\|subscription\|(?P<name>\w+)$")
+_RESOURCE = ("subscription_id", "project_id", "location", "cluster", "namespace", "job", "instance")
 _REDUCERS = {
     "REDUCE_COUNT": "count({})",
     "REDUCE_MAX": "max({})",
@@ -60,6 +61,11 @@ def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str 
     Raises:
         BadRequest: distributions are not supported.
     """
+    of_pubsub = _OF_PUBSUB.match(metric)
+    if of_pubsub is not None:
+        named = f"__name__={_quoted('pubsub_googleapis_com:subscription_' + of_pubsub['name'])}"
+        window = round(windows.request * 1000)
+        return f"last_over_time({{{', '.join((named, *matchers))}}}[{window}ms])"
     match = _TYPE.match(metric)
     if match is None:
         return None
@@ -72,6 +78,11 @@ def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str 
     if kind in ("gauge", "unknown"):
         return f"last_over_time({selector}[{round(windows.request * 1000)}ms])"
     return None
+
+
+def is_of_pubsub(metric: str) -> bool:
+    """Return whether a metric is one of Pub/Sub's subscriptions."""
+    return _OF_PUBSUB.match(metric) is not None
 
 
 def selection(selector: str, prefixes: tuple[str, ...]) -> Selection:
@@ -93,7 +104,7 @@ def selection(selector: str, prefixes: tuple[str, ...]) -> Selection:
             reducer = _REDUCERS[values[0]]
             continue
         if key == "resource.type" and "resource.labels" in prefixes:
-            continue  # prometheus_target is all there is here
+            continue  # the name of the metric says it already
         prefix, _, label = key.rpartition(".")
         if prefix not in prefixes:
             raise BadRequest(f"Metric label: {key!r} is not allowed")
@@ -154,7 +165,8 @@ def labels_of(series: dict[str, str]) -> dict[str, str]:
         for key, value in series.items()
         if key != "__name__"
     }
-    return {**named, "resource.type": "prometheus_target"}
+    kind = "pubsub_subscription" if "subscription_id" in series else "prometheus_target"
+    return {**named, "resource.type": kind}
 
 
 def milli(value: float) -> str:

@@ -19,6 +19,7 @@ from twin.cluster.metrics_api.query import (
     BadRequest,
     Windows,
     expression,
+    is_of_pubsub,
     labels_of,
     milli,
     names_matcher,
@@ -51,6 +52,7 @@ class Reader:
         shortest = float(rules.value("monitoring.interval.shortest"))
         self._ctx = ctx
         self._delay = rules.scaled("metrics.ingestion")
+        self._delay_of_pubsub = rules.scaled("metrics.pubsub")
         self._windows = Windows(
             request=max(rules.scaled("metrics.window"), _SCRAPES * shortest),
             alignment=max(rules.scaled("metrics.alignment"), _SCRAPES * shortest),
@@ -67,7 +69,8 @@ class Reader:
         if asked is None or address is None:
             return []
         try:
-            found = promql.query(address, reducer.format(asked), time.time() - self._delay)
+            delay = self._delay_of_pubsub if is_of_pubsub(metric) else self._delay
+            found = promql.query(address, reducer.format(asked), time.time() - delay)
         except promql.QueryError:
             return []
         return [sample for sample in found if math.isfinite(sample.value)]

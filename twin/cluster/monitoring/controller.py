@@ -24,6 +24,7 @@ from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
 from twin.cluster.monitoring.server import PrometheusServer
 from twin.cluster.monitoring.status import status_of
+from twin.providers.gcp.effects import pubsub
 from twin.toolchain import wait_for
 from twin.wire.kube import JsonObject, KubeError
 
@@ -87,6 +88,9 @@ class Monitoring:
             system_jobs.load_balancer_job(folder, self._clock),
             system_jobs.extra_job(folder, self._clock),
         ]
+        bus = pubsub.metrics_address(self._ctx.paths)
+        if bus is not None:
+            jobs.append(system_jobs.pubsub_job(bus, self._clock))
         wanted: dict[str, str] = {
             f"targets/{system_jobs.LOAD_BALANCER_FILE}": json.dumps(
                 system_jobs.load_balancer_targets(

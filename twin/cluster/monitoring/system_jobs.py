@@ -19,6 +19,7 @@ EXTRA_FILES = "extra-*.json"
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
+_PUBSUB_INTERVAL = "1m"
 _PREFIXES = {
     "gke-l7-rilb": "https_internal",
     "gke-l7-cross-regional-internal-managed-mc": "https_internal",
@@ -133,6 +134,19 @@ def load_balancer_targets(
         }
         for (namespace, name), (gateway_class, address) in sorted(gateways.items())
     ]
+
+
+def pubsub_job(address: str, clock: Clock) -> JsonObject:
+    """Return the job of Pub/Sub's metrics (rule metrics.pubsub); their own labels win."""
+    interval = clock.interval(_PUBSUB_INTERVAL)
+    labels = {"monitored_resource": "pubsub_subscription"}
+    return {
+        "job_name": "pubsub",
+        "honor_labels": True,
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "static_configs": [{"targets": [address], "labels": labels}],
+    }
 
 
 def extra_job(folder: str, clock: Clock) -> JsonObject:

@@ -1,5 +1,5 @@
 // Command valkey is the server behind an instance of Memorystore for Valkey on the twin: in memory, one
-// node, forgetting everything at its end. Keys expire by the real clock.
+// node, forgetting everything at its end. Keys expire by the real clock. Vector search is in search.go.
 //
 //	valkey --address HOST:PORT [--certificate FILE --key FILE]
 //
@@ -51,6 +51,9 @@ func run(address, certificate, key string) error {
 		}
 	}
 	defer server.Close()
+	if err := addSearch(server); err != nil {
+		return err
+	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	clock := time.NewTicker(tick)

@@ -11,12 +11,14 @@ from twin.wire.kube import JsonObject
 
 _ENGINE = r"(^|/)[^/]*vllm[^/]*$"
 _IMAGES = r"(^|/)diffusion[^/]*$"
-_UPSTREAM = r"(^|/)(epp|bbr|lws|callout)([:@][^/]*)?$"
+_GUARD = r"(^|/)guardrails([:@][^/]*)?$"
+_UPSTREAM = r"(^|/)(epp|bbr|lws|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
+_STREAM = r"(^|/)stream([:@][^/]*)?$"
 JQ = (
     ".spec.containers[] | select((.image | "
-    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_PD_PICKER}")) or '
+    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_STREAM}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
     '(.name == "weights-gate" and (.image | test("python")))) | .name'
 )
@@ -40,6 +42,10 @@ class Kind(enum.StrEnum):
     """The real body-based router."""
     CALLOUT = "callout"
     """The platform's own program that the gateway's traffic extension calls."""
+    GUARD = "guardrails"
+    """The platform's own guard of prompts and answers, with the real NeMo Guardrails."""
+    RELAY = "relay"
+    """The platform's own program that calls models which run elsewhere."""
     OPERATOR = "lws"
     """The real LeaderWorkerSet operator."""
     LOADER = "adapter-loader"
@@ -48,6 +54,8 @@ class Kind(enum.StrEnum):
     """A static web server."""
     GATE = "weights-gate"
     """The program of the platform that starts models once their weights are there."""
+    STREAM = "stream"
+    """The platform's worker of a stream."""
     IDLE = "idle"
     """Nothing runs; it counts as running and ready."""
 
@@ -61,7 +69,13 @@ def kind_of(container: JsonObject) -> Kind:
     match = re.search(_UPSTREAM, image)
     if match:
         return Kind(match.group(2))
-    others = {_IMAGES: Kind.IMAGES, _PD_PICKER: Kind.PD_PICKER, _SIDECAR: Kind.SIDECAR}
+    others = {
+        _IMAGES: Kind.IMAGES,
+        _GUARD: Kind.GUARD,
+        _PD_PICKER: Kind.PD_PICKER,
+        _SIDECAR: Kind.SIDECAR,
+        _STREAM: Kind.STREAM,
+    }
     for pattern, kind in others.items():
         if re.search(pattern, image):
             return kind

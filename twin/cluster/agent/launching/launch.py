@@ -5,20 +5,22 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from twin.cluster.agent.launching import (
     groups,
+    guards,
     hardware,
     image_server,
     launcher,
     operators,
     real_engine,
+    relays,
+    streams,
 )
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
+from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
@@ -38,40 +40,6 @@ _PORT_FLAGS = {
 }
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How a container runs."""
-
-    kind: Kind
-    argv: list[str] = field(default_factory=list[str])
-    """Empty: nothing runs."""
-    environment: dict[str, str] = field(default_factory=dict[str, str])
-    ports: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
-    """Container ports that are elsewhere."""
-    needs_kubeconfig: bool = False
-    is_real: bool = False
-    """It keeps this machine's time, however fast the twin's clock runs."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a container finds where it runs."""
-
-    pod: JsonObject
-    node: hardware.NodeHardware
-    mounts: list[Mount]
-    variables: dict[str, str]
-    kubeconfig: Path
-    rules: Rules
-    tool: Callable[[str], Path]
-    collector: str = ""
-    """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
-    names: Path = Path("names.json")
-    """File of the addresses of pods by name."""
-    root: Path | None = None
-    """Folder of the twin, where it says which replica is a real engine."""
-
-
 def plan(container: JsonObject, place: Place) -> Launch:
     """Return how a container runs.
 
@@ -86,10 +54,13 @@ def plan(container: JsonObject, place: Place) -> Launch:
     others = {
         Kind.CATALOGUE: _catalogue,
         Kind.GATE: _gate,
+        Kind.GUARD: _guard,
         Kind.IMAGES: _images,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
+        Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
+        Kind.STREAM: _stream,
     }
     return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
 
@@ -239,11 +210,16 @@ def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
     raise ConfigError("no vLLM server in the shell script of the command")
 
 
-def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
-    """The real picker, router or callout: its own arguments; its ports moved, as it binds them."""
-    given = [
+def _arguments(container: JsonObject, place: Place) -> list[str]:
+    """Return a container's arguments, with its variables and folders as they are here."""
+    return [
         rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
     ]
+
+
+def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
+    """The real picker, router or callout: its own arguments; its ports moved, as it binds them."""
+    given = _given(container, place)
     flags = _PORT_FLAGS[kind]
     ports: dict[int, tuple[str, int]] = {}
     arguments, found = split_flags(given, set(flags))
@@ -267,7 +243,15 @@ def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -
     if not any(word.lstrip("-").partition("=")[0] == "address" for word in argv):
         argv = [*argv, "--address=127.0.0.1"]
     found = {} if place.root is None else {_SECRETS: secret_manager.url(TwinPaths(place.root))}
-    return Launch(Kind.CALLOUT, argv, {**found, **_base(place)}, ports)
+    return Launch(Kind.CALLOUT, argv, {**found, **_base(place), **place.services}, ports)
+
+
+def _relay(container: JsonObject, place: Place) -> Launch:
+    """The platform's relay, on its pod's address; whatever it calls is the twin's."""
+    given = _arguments(container, place)
+    argv = [str(place.tool(Kind.RELAY.value)), *given, *relays.flags(place.pod, place.kubeconfig)]
+    found = {**_base(place), **relays.environment(place.root)}
+    return Launch(Kind.RELAY, argv, found, needs_kubeconfig=relays.has_token(place.pod))
 
 
 def _sidecar(container: JsonObject, place: Place) -> Launch:
@@ -277,6 +261,12 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
         [sys.executable, "-m", "simulator.sidecar", *given],
         {**_base(place), "GKE_INFERENCE_SIM_POD_IP": place.pod["status"]["podIP"]},
     )
+
+
+def _stream(container: JsonObject, place: Place) -> Launch:
+    given = _arguments(container, place)
+    variables = {**streams.environment(place.root), **_base(place), **place.services}
+    return Launch(Kind.STREAM, streams.command(given), variables)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:
@@ -340,6 +330,18 @@ def _gate(container: JsonObject, place: Place) -> Launch:
     launcher.link(root, [*place.mounts, Mount(ACCOUNT, own / "serviceaccount", True)])
     environment = launcher.environment(_base(place), root, place.root)
     return Launch(Kind.GATE, [sys.executable, *command[1:]], environment, needs_kubeconfig=True)
+
+
+def _guard(container: JsonObject, place: Place) -> Launch:
+    """The platform's guard, with the packages of its image."""
+    argv = guards.command(_given(container, place), place.pod["status"]["podIP"])
+    return Launch(Kind.GUARD, argv, guards.environment(place.variables), is_real=True)
+
+
+def _given(container: JsonObject, place: Place) -> list[str]:
+    """Return a container's arguments with the folders of this machine."""
+    words: list[str] = container.get("args", [])
+    return [rewrite(expand(part, place.variables), place.mounts) for part in words]
 
 
 def _loader(container: JsonObject, place: Place) -> Launch:

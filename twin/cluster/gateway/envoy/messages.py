@@ -32,6 +32,7 @@ TYPES = {
     "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
     "cel_filter": "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
+    "raw_buffer": "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
     "upstream_tls": "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
     "downstream_tls": "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
     "http_options": "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",

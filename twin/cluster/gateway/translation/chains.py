@@ -1,12 +1,13 @@
 """Chains of an extension: which requests they see, and the programs that are called."""
 
+import json
 from dataclasses import dataclass, replace
 from typing import Final
 
 from twin.cluster.gateway.translation.backends import processor_of
 from twin.cluster.gateway.translation.cel import CelError, Expression, parse
 from twin.cluster.gateway.translation.conditions import Problem
-from twin.cluster.gateway.translation.model import Chain, Processor
+from twin.cluster.gateway.translation.model import Chain, Endpoint, Processor
 from twin.cluster.gateway.translation.objects import (
     JsonObject,
     Snapshot,
@@ -20,6 +21,8 @@ from twin.world.rules import all_rules
 
 _REQUEST: Final = ("RequestHeaders", "RequestBody", "RequestTrailers")
 _RESPONSE: Final = ("ResponseHeaders", "ResponseBody", "ResponseTrailers")
+_DUPLEX: Final = "FullDuplexStreamed"
+_SETTINGS: Final = "model_armor_settings"
 
 
 @dataclass(frozen=True)
@@ -143,13 +146,14 @@ def _processor(
             raise
         missing.append(problem)
         found = Processor(cluster, ())
+    is_google = item.get("backendRef") is None
     return replace(
         found,
         fail_open=bool(item.get("failOpen", False)),
         authority=item.get("authority", found.authority),
         events=events,
-        full_duplex=item.get("requestBodySendMode") == "FullDuplexStreamed",
-        full_duplex_response=item.get("responseBodySendMode") == "FullDuplexStreamed",
+        full_duplex=is_google or item.get("requestBodySendMode") == _DUPLEX,
+        full_duplex_response=is_google or item.get("responseBodySendMode") == _DUPLEX,
         timeout_seconds=_timeout(where, item),
         forward_headers=tuple(name.lower() for name in strings(item, "forwardHeaders")),
         namespace=f"com.google.{kind.stage}.{name}.{chain}.{item['name']}",
@@ -186,12 +190,32 @@ def _called(
     """Return the program behind the Service of an extension."""
     ref: JsonObject | None = item.get("backendRef")
     if ref is None:
-        text = f"{where}: the twin calls Services only, got {item.get('googleAPIServiceName')}"
-        raise Problem("UnsupportedValue", text)
+        return _model_armor(snapshot, where, cluster, item)
     if ref.get("kind", "Service") != "Service":
         text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
         raise Problem("UnsupportedValue", text)
     return processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster)
+
+
+def _model_armor(snapshot: Snapshot, where: str, cluster: str, item: JsonObject) -> Processor:
+    """Return the stand-in for Model Armor, as an extension calls it (rule gateway.model-armor)."""
+    name = str(item.get("googleAPIServiceName"))
+    found = snapshot.google_api(name)
+    if found is None:
+        text = f"{where}: the twin calls Services, and Model Armor of the Gateway's own region"
+        raise Problem("UnsupportedValue", f"{text}, got {name}")
+    missing = sorted({*_REQUEST, *_RESPONSE} - set(strings(item, "supportedEvents")))
+    if missing:
+        text = f"{where}.supportedEvents: Model Armor takes all of them, missing are"
+        raise Problem("UnsupportedValue", f"{text} {', '.join(missing)}")
+    try:
+        settings = json.loads(mapping(item, "metadata").get(_SETTINGS, ""))
+    except ValueError:
+        settings = None
+    if not isinstance(settings, list):
+        text = f"{where}.metadata.{_SETTINGS}: must be a JSON list of models and templates"
+        raise Problem("UnsupportedValue", text)
+    return Processor(cluster, (Endpoint(*found),), tls=False, authority=name)
 
 
 def _timeout(where: str, item: JsonObject) -> float:

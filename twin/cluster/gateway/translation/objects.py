@@ -97,6 +97,10 @@ def _no_address(name: str) -> NamedAddress | None:
     return None
 
 
+def _no_google_api(name: str) -> tuple[str, int] | None:
+    return None
+
+
 def _no_certificate(name: str, hostname: str, address: str) -> Certificate | None:
     return None
 
@@ -112,6 +116,8 @@ class Snapshot:
         default=_no_certificate
     )
     """Certificate of a name in Certificate Manager, for a host name and an address."""
+    google_api: Callable[[str], tuple[str, int] | None] = field(default=_no_google_api)
+    """Where a service of Google's that an extension names is called; None: the twin has none."""
     port_of: Callable[[JsonObject, int], tuple[str, int]] = field(default=_own_port)
     """Where a container port of a pod really listens: (address, port)."""
 

@@ -5,6 +5,7 @@ from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
+from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
 from twin.providers.gcp.effects.valkey import PolicyEffect, ValkeyEffect
 
@@ -18,6 +19,10 @@ _EFFECTS: dict[str, Effect] = {
     "container/nodePool": NodePoolEffect(),
     "memorystore/instance": ValkeyEffect(),
     "networkconnectivity/serviceConnectionPolicy": PolicyEffect(),
+    "pubsub/subscription": SubscriptionEffect(),
+    "pubsub/subscriptionIAMMember": MemberEffect(),
+    "pubsub/topic": TopicEffect(),
+    "pubsub/topicIAMMember": MemberEffect(),
     "secretmanager/secret": SecretEffect(),
     "secretmanager/secretVersion": SecretVersionEffect(),
     "storage/bucket": BucketEffect(),

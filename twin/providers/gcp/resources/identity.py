@@ -33,6 +33,7 @@ _TEMPLATES: dict[str, str] = {
     "cloudbuild/trigger": _L + "triggers/{uuid}",
     "cloudrunv2/job": _L + "jobs/{name}",
     "cloudrunv2/service": _L + "services/{name}",
+    "cloudrunv2/serviceIamMember": _L + "services/{name}/{role}/{member}",
     "compute/disk": _P + "zones/{zone}/disks/{name}",
     "compute/futureReservation": _P + "zones/{zone}/futureReservations/{name}",
     "compute/globalNetworkEndpoint": "{globalNetworkEndpointGroup}/{ipAddress}/{fqdn}/{port}",

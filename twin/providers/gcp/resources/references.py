@@ -166,7 +166,10 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _NET,
         _to("pscConfig.subnetworks[]", SUBNETWORK),
     ),
-    "pubsub/subscription": (_to("topic", _TOPIC, blocks=False),),
+    "pubsub/subscription": (
+        _to("topic", _TOPIC, blocks=False),
+        _to("deadLetterPolicy.deadLetterTopic", _TOPIC),
+    ),
     "pubsub/subscriptionIAMMember": (
         _to("subscription", "gcp:pubsub/subscription:Subscription", blocks=False),
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import version_key
+from twin.providers.gcp.resources import pubsub
 from twin.providers.gcp.resources.load_balancing import (
     check_attachment,
     check_backends,
@@ -18,6 +19,7 @@ from twin.providers.gcp.resources.load_balancing import (
 )
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
+from twin.providers.gcp.resources.model_armor import check_floor, check_template
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
@@ -370,7 +372,11 @@ _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] =
     "container/nodePool": (_check_pool,),
     "dns/recordSet": (_check_record, check_policy),
     "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
+    "modelarmor/floorsetting": (lambda v, _p, _s, _l: check_floor(v),),
+    "modelarmor/template": (lambda v, _p, _s, _l: check_template(v),),
     "networkconnectivity/serviceConnectionPolicy": (
         lambda v, _p, store, _l: check_connection_policy(v, store),
     ),
+    "pubsub/subscription": (pubsub.check_subscription,),
+    "pubsub/topic": (pubsub.check_name,),
 }

@@ -1,6 +1,7 @@
 """A real control plane with the node agent, once for all tests of this folder."""
 
 import json
+import secrets
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,7 +87,7 @@ def kube(agent: Agent) -> Kube:
 @pytest.fixture
 def namespace(kube: Kube, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace of its own, with its default service account; its pods are gone afterwards."""
-    name = "t" + str(abs(hash(request.node.name)))[:10]
+    name = f"t{abs(hash(request.node.name)) % 10**8}-{secrets.token_hex(3)}"  # a rerun has its own
     kube.post("/api/v1/namespaces", {"metadata": {"name": name}})
     eventually(lambda: kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name

@@ -16,7 +16,8 @@ from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.launch import Launch, Place, plan
+from twin.cluster.agent.launching.launch import plan
+from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.tests.eventually import eventually
 from twin.tests.running.sample import put_weights

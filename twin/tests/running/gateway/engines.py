@@ -29,6 +29,8 @@ class Engines:
         """Status with which an address refuses every request."""
         self.generated: dict[str, int] = {}
         """Pieces of a streamed answer made so far, by the request's header `x-name`."""
+        self.text = ""
+        """What completions say; empty: answers have no choices."""
         self.aborted: set[str] = set()
         """header `x-name` of requests whose client went away before the answer was complete."""
         self._loop = asyncio.new_event_loop()
@@ -101,11 +103,16 @@ class Engines:
         if not asked.get("stream"):
             answer = {"served_by": address, "model": asked.get("model"), "path": request.path}
             answer["size"] = len(body)
+            if self.text:
+                answer["choices"] = [{"index": 0, "text": self.text, "finish_reason": "stop"}]
             return web.json_response(answer)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         name = request.headers.get("x-name", "")
-        for number in range(int(asked.get("max_tokens", 3))):
+        for at in range(0, len(self.text), 8):
+            choice = {"index": 0, "text": self.text[at : at + 8], "finish_reason": None}
+            await response.write(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n")
+        for number in range(0 if self.text else int(asked.get("max_tokens", 3))):
             self.generated[name] = number + 1
             piece = json.dumps({"n": number, "served_by": address})
             await response.write(f"data: {piece}\n\n".encode())

@@ -69,9 +69,11 @@ def test_an_accepted_extension_is_called_until_it_is_deleted(cluster, guard, eve
     eventually(lambda: ask("llama-8b")[0] == 200, 20)
 
 
-def test_an_extension_to_model_armor_says_that_it_is_not_called(cluster, guard, eventually):
+def test_an_extension_to_model_armor_elsewhere_says_that_it_is_not_called(
+    cluster, guard, eventually
+):
     del guard
-    name = "modelarmor.us-east5.rep.googleapis.com"
+    name = "modelarmor.antarctica1.rep.googleapis.com"
     fields = {"backendRef": None, "authority": None, "googleAPIServiceName": name}
     wanted = extension("armor", **fields)
     item = wanted["spec"]["extensionChains"][0]["extensions"][0]
@@ -80,7 +82,8 @@ def test_an_extension_to_model_armor_says_that_it_is_not_called(cluster, guard, 
     cluster.apply(wanted)
     found = eventually(lambda: condition(cluster, "armor"), 20)
     assert (found["status"], found["reason"]) == ("False", "UnsupportedValue")
-    assert found["message"] == f"extension e0: the twin calls Services only, got {name}"
+    text = "the twin calls Services, and Model Armor of the Gateway's own region"
+    assert found["message"] == f"extension e0: {text}, got {name}"
     assert ask("llama-8b")[0] == 200
     cluster.delete(API, "GCPTrafficExtension", "armor")
 

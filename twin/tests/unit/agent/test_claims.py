@@ -20,6 +20,8 @@ from twin.cluster.base.stages import STAGES, kwok_args
         ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
         ("us-docker.pkg.dev/p/platform/callout@sha256:abc", Kind.CALLOUT),
         ("example/callouts:1", Kind.IDLE),
+        ("us-docker.pkg.dev/p/platform/guardrails@sha256:abc", Kind.GUARD),
+        ("example/guardrails-ui:1", Kind.IDLE),
         ("registry.k8s.io/lws/lws:v0.9.0", Kind.OPERATOR),
         ("registry.k8s.io/lws/tools:v0.9.0", Kind.IDLE),
         ("registry.k8s.io/pause:3.10", Kind.IDLE),

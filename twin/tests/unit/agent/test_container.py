@@ -14,7 +14,7 @@ import pytest
 from twin.cluster.agent import records, status
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.launching.claims import Kind
-from twin.cluster.agent.launching.launch import Launch
+from twin.cluster.agent.launching.place import Launch
 from twin.world.rules import Rules
 
 SLEEPS = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]

@@ -11,7 +11,8 @@ import pytest
 
 from twin.cluster.agent.launching.environment import ConfigError, expand, field
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
-from twin.cluster.agent.launching.launch import Place, engine_arguments, plan, split_flags
+from twin.cluster.agent.launching.launch import engine_arguments, plan, split_flags
+from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.providers.gcp.effects import secret_manager
 from twin.world.rules import Rules

@@ -9,7 +9,8 @@ import pytest
 
 from twin.cluster.agent.launching import real_engine
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.launch import Place, plan
+from twin.cluster.agent.launching.launch import plan
+from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.engines.real import arguments, install
 from twin.engines.real.tiny_model import byte_symbols, write_adapter, write_model

@@ -8,6 +8,7 @@ from twin.cluster.metrics_api.query import (
     BadRequest,
     Windows,
     expression,
+    is_of_pubsub,
     labels_of,
     milli,
     names_matcher,
@@ -43,6 +44,20 @@ def test_a_gauge_is_its_newest_sample_in_the_window():
 def test_a_counter_is_its_rate():
     asked = expression("prometheus.googleapis.com|t_total|counter", (), WINDOWS)
     assert asked == 'rate({__name__="t_total"}[60000ms])'
+
+
+def test_the_backlog_of_a_subscription_is_a_series_of_pubsubs_own():
+    metric = "pubsub.googleapis.com|subscription|num_undelivered_messages"
+    chosen = selection("resource.labels.subscription_id=docs", EXTERNAL)
+    asked = expression(metric, chosen.matchers, WINDOWS)
+    name = "pubsub_googleapis_com:subscription_num_undelivered_messages"
+    assert asked == f'last_over_time({{__name__="{name}", subscription_id="docs"}}[4000ms])'
+    assert is_of_pubsub(metric)
+    assert not is_of_pubsub("prometheus.googleapis.com|vllm:q|gauge")
+    assert labels_of({"__name__": name, "subscription_id": "docs"}) == {
+        "resource.labels.subscription_id": "docs",
+        "resource.type": "pubsub_subscription",
+    }
 
 
 def test_a_histogram_is_refused():

@@ -100,8 +100,8 @@ def test_a_traffic_extension_is_called_as_it_asks():
     [
         (
             {"backendRef": None, "googleAPIServiceName": "modelarmor.us-east5.rep.googleapis.com"},
-            "extension guard: the twin calls Services only, "
-            "got modelarmor.us-east5.rep.googleapis.com",
+            "extension guard: the twin calls Services, and Model Armor of the Gateway's own "
+            "region, got modelarmor.us-east5.rep.googleapis.com",
         ),
         (
             {"backendRef": {"kind": "GCPWasmPlugin", "name": "plugin"}},
@@ -223,3 +223,60 @@ def test_a_condition_on_a_backend_is_refused():
     found = translate(snapshot(gateway(), *extension))
     assert found.gateways[GW].traffic_chains == ()
     assert "the twin matches no backendRefs" in message_of(found, TRAFFIC, "guard")
+
+
+ARMOR = "modelarmor.us-east5.rep.googleapis.com"
+EVENTS = [
+    f"{side}{part}" for side in ("Request", "Response") for part in ("Headers", "Body", "Trailers")
+]
+
+
+def armored(**fields):
+    wanted = {
+        "backendRef": None,
+        "googleAPIServiceName": ARMOR,
+        "metadata": {"model_armor_settings": "[]"},
+        "supportedEvents": EVENTS,
+        **fields,
+    }
+
+    def lookup(name):
+        return ("127.0.0.1", 7) if name == ARMOR else None
+
+    return translate(snapshot(gateway(), *traffic_extension(**wanted), google_api=lookup))
+
+
+def test_model_armor_of_the_gateways_region_is_called_with_bodies_as_they_come():
+    found = armored()
+    (chain,) = found.gateways[GW].traffic_chains
+    (processor,) = chain.processors
+    assert processor.endpoints == (Endpoint("127.0.0.1", 7),)
+    assert (processor.full_duplex, processor.full_duplex_response) == (True, True)
+    assert processor.tls is False
+    assert conditions(found, TRAFFIC, "guard") == {"Accepted": "Accepted"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"googleAPIServiceName": "modelarmor.us-west1.rep.googleapis.com"},
+            "extension guard: the twin calls Services, and Model Armor of the Gateway's own "
+            "region, got modelarmor.us-west1.rep.googleapis.com",
+        ),
+        (
+            {"supportedEvents": EVENTS[:2]},
+            "extension guard.supportedEvents: Model Armor takes all of them, missing are "
+            "RequestTrailers, ResponseBody, ResponseHeaders, ResponseTrailers",
+        ),
+        (
+            {"metadata": {"model_armor_settings": "{}"}},
+            "extension guard.metadata.model_armor_settings: must be a JSON list of models and "
+            "templates",
+        ),
+    ],
+)
+def test_a_call_of_model_armor_that_cannot_be_is_refused(fields, message):
+    found = armored(**fields)
+    assert found.gateways[GW].traffic_chains == ()
+    assert message_of(found, TRAFFIC, "guard") == message

@@ -36,7 +36,8 @@ func (c *Config) check() error {
 	if c.Anonymous && c.Teams[Anonymous] == nil {
 		return fmt.Errorf("teams.%s: is required with anonymous: true", Anonymous)
 	}
-	for _, check := range []func() error{c.checkPrices, c.checkTeams, c.checkJWT, c.checkStore} {
+	checks := []func() error{c.checkPrices, c.checkTeams, c.checkGuards, c.checkJWT, c.checkStore, c.checkCache}
+	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
 		}
@@ -140,13 +141,18 @@ func (c *Config) checkStore() error {
 	if c.Store == nil {
 		return nil
 	}
-	if _, port, err := net.SplitHostPort(c.Store.Address); err != nil || port == "" {
-		return fmt.Errorf("store.address: must be HOST:PORT, got %q", c.Store.Address)
+	return c.Store.check("store")
+}
+
+func (s Store) check(field string) error {
+	if _, port, err := net.SplitHostPort(s.Address); err != nil || port == "" {
+		return fmt.Errorf("%s.address: must be HOST:PORT, got %q", field, s.Address)
 	}
-	if c.Store.CAFile != "" && !c.Store.TLS {
-		return fmt.Errorf("store.ca_file: needs store.tls: true, got tls: false")
+	if s.CA != "" && !s.TLS {
+		return fmt.Errorf("%s.ca: needs %s.tls: true, got tls: false", field, field)
 	}
-	return nil
+	_, err := s.TLSConfig(field)
+	return err
 }
 
 func sorted[K cmp.Ordered, V any](table map[K]V) []K { return slices.Sorted(maps.Keys(table)) }

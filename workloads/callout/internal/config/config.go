@@ -23,19 +23,25 @@ type Config struct {
 	Teams     map[string]*Team
 	Prices    map[string]Price
 	Pools     map[string]string
+	Guards    map[string]Guard
+	Models    map[string]Model
 	Keys      Keys
 	JWT       []JWT
 	Store     *Store
+	Cache     *Cache
 }
 
 // Team is what a team may ask for and spend. A limit of 0 is none.
 type Team struct {
 	Models            []string `json:"models"`
 	Objective         string   `json:"objective"`
+	Guards            []string `json:"guards"`
 	RequestsPerMinute int64    `json:"requests_per_minute"`
 	TokensPerMinute   int64    `json:"tokens_per_minute"`
 	TokensPerMonth    int64    `json:"tokens_per_month"`
 	MonthlyUSD        float64  `json:"monthly_usd"`
+	// Cache is whether questions of the team are answered from its own earlier answers.
+	Cache bool `json:"cache"`
 }
 
 // Price is what a model's tokens cost.
@@ -62,14 +68,6 @@ type JWT struct {
 	Teams map[string]string `json:"teams"`
 }
 
-// Store is the Valkey that replicas count in together.
-type Store struct {
-	Address string `json:"address"`
-	TLS     bool   `json:"tls"`
-	// CAFile has the certificates that sign the store's own; empty: those of the system.
-	CAFile string `json:"ca_file"`
-}
-
 type document struct {
 	Region    string                     `json:"region"`
 	Replicas  int64                      `json:"replicas"`
@@ -77,9 +75,12 @@ type document struct {
 	Teams     map[string]json.RawMessage `json:"teams"`
 	Prices    map[string]json.RawMessage `json:"prices"`
 	Pools     map[string]string          `json:"pools"`
+	Guards    map[string]json.RawMessage `json:"guards"`
+	Models    map[string]json.RawMessage `json:"models"`
 	Keys      json.RawMessage            `json:"keys"`
 	JWT       []json.RawMessage          `json:"jwt"`
 	Store     json.RawMessage            `json:"store"`
+	Cache     json.RawMessage            `json:"cache"`
 }
 
 // Parse reads and checks a file's content. An error is one line: field, rule and value.
@@ -95,6 +96,7 @@ func Parse(content []byte) (*Config, error) {
 	made := &Config{
 		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Pools: found.Pools,
 		Teams: map[string]*Team{}, Prices: map[string]Price{},
+		Guards: map[string]Guard{}, Models: map[string]Model{},
 	}
 	if err := made.decodeParts(&found); err != nil {
 		return nil, err
@@ -109,12 +111,14 @@ func (c *Config) decodeParts(found *document) error {
 			return err
 		}
 	}
-	for _, name := range sorted(found.Prices) {
-		var price Price
-		if err := decode("prices."+name, found.Prices[name], &price); err != nil {
-			return err
-		}
-		c.Prices[name] = price
+	if err := decodeEach("prices", found.Prices, c.Prices); err != nil {
+		return err
+	}
+	if err := decodeEach("guards", found.Guards, c.Guards); err != nil {
+		return err
+	}
+	if err := decodeEach("models", found.Models, c.Models); err != nil {
+		return err
 	}
 	if err := decode("keys", found.Keys, &c.Keys); err != nil {
 		return err
@@ -127,11 +131,28 @@ func (c *Config) decodeParts(found *document) error {
 		issuer.Header = strings.ToLower(issuer.Header)
 		c.JWT = append(c.JWT, issuer)
 	}
-	if len(found.Store) == 0 {
+	if len(found.Store) > 0 {
+		c.Store = &Store{}
+		if err := decode("store", found.Store, c.Store); err != nil {
+			return err
+		}
+	}
+	if len(found.Cache) == 0 {
 		return nil
 	}
-	c.Store = &Store{}
-	return decode("store", found.Store, c.Store)
+	c.Cache = &Cache{}
+	return decode("cache", found.Cache, c.Cache)
+}
+
+func decodeEach[V any](field string, found map[string]json.RawMessage, into map[string]V) error {
+	for _, name := range sorted(found) {
+		var value V
+		if err := decode(field+"."+name, found[name], &value); err != nil {
+			return err
+		}
+		into[name] = value
+	}
+	return nil
 }
 
 func decode(field string, raw []byte, into any) error {

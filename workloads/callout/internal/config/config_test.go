@@ -151,3 +151,52 @@ func TestABadVersionOfAFileLeavesTheOldOne(t *testing.T) {
 		t.Errorf("got %s and %d changes", file.Current().Region, changes)
 	}
 }
+
+func TestACacheIsCheckedAndHasDefaults(t *testing.T) {
+	const rest = "\ncache: {embeddings: {url: 'http://bge:8000', model: bge}, models: [m], store: {address: 'h:1'}%s}\n"
+	const top = "region: r\nreplicas: 1\nkeys: {secret: projects/p/secrets/s}\nteams: {a: {models: [m], cache: true}}"
+	made, err := Parse([]byte(top + strings.Replace(rest, "%s", "", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Cache.Threshold != 0.95 || made.Cache.TTL().Hours() != 24 || !made.Caches(made.Teams["a"], "m") {
+		t.Errorf("got %+v", made.Cache)
+	}
+	if made.Caches(made.Teams["a"], "other") {
+		t.Error("a model that the cache does not name must have none")
+	}
+	for _, c := range []struct{ more, wanted string }{
+		{", threshold: 1.5", "cache.threshold: must be more than 0 and at most 1, got 1.5"},
+		{", ttl_seconds: 99999999999999999", "cache.ttl_seconds: must be 1 to 2592000, got 99999999999999999"},
+		{", timeout_ms: 900", "cache.timeout_ms: must be 1 to 800, got 900"},
+		{", speed: 1", "cache.speed: must be a field of the file, got an unknown one"},
+	} {
+		_, err := Parse([]byte(top + strings.Replace(rest, "%s", c.more, 1)))
+		if err == nil || err.Error() != c.wanted {
+			t.Errorf("got %v, want %s", err, c.wanted)
+		}
+	}
+	if _, err := Parse([]byte(top)); err == nil || err.Error() != "teams.a.cache: needs cache, got none" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAStoreIsTrustedByTheCertificatesOfTheFile(t *testing.T) {
+	const top = "region: r\nreplicas: 1\nkeys: {secret: projects/p/secrets/s}\nteams: {a: {models: [m]}}\nstore: {address: 'h:1', %s}\n"
+	for _, c := range []struct{ store, wanted string }{
+		{"ca: x", "store.ca: needs store.tls: true, got tls: false"},
+		{"tls: true, ca: nonsense", "store.ca: must have PEM certificates, got none in 8 characters"},
+	} {
+		_, err := Parse([]byte(strings.Replace(top, "%s", c.store, 1)))
+		if err == nil || err.Error() != c.wanted {
+			t.Errorf("got %v, want %s", err, c.wanted)
+		}
+	}
+	made, err := Parse([]byte(strings.Replace(top, "%s", "tls: true", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settings, err := made.Store.TLSConfig("store"); err != nil || settings == nil || settings.RootCAs != nil {
+		t.Errorf("without certificates those of the system count, got %v, %v", settings, err)
+	}
+}

@@ -28,17 +28,20 @@ type exchange struct {
 	caller  identity.Caller
 	team    *config.Team
 	kind    requestKind
+	path    string
 	body    []byte
 	decided bool
 	request openai.Request
 
 	decision    limits.Decision
 	reservation *limits.Reservation
+	reuse       reuse
 
 	status   int
 	answer   *openai.Response
 	list     []byte
 	keepList bool
+	guarded  guarded
 
 	refusedBy string
 	finished  bool
@@ -94,13 +97,13 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 	if fault := e.identify(began); fault != nil {
 		return fault
 	}
-	path, _, _ := strings.Cut(first(e.headers, ":path"), "?")
+	e.path, _, _ = strings.Cut(first(e.headers, ":path"), "?")
 	var fault *openai.Error
-	if e.kind, fault = kindOf(first(e.headers, ":method"), path); fault != nil {
+	if e.kind, fault = kindOf(first(e.headers, ":method"), e.path); fault != nil {
 		return fault
 	}
 	if e.kind == oneModel {
-		name, err := url.PathUnescape(strings.TrimPrefix(path, modelsPath+"/"))
+		name, err := url.PathUnescape(strings.TrimPrefix(e.path, modelsPath+"/"))
 		if err != nil || !e.config.Permits(e.team, name) {
 			return openai.ModelNotFound(name)
 		}
@@ -186,11 +189,20 @@ func (e *exchange) decide(isBodyEnd bool) error {
 		if fault := e.admit(began); fault != nil {
 			return fault
 		}
+		if fault := e.guardPrompt(); fault != nil {
+			return fault
+		}
 	}
 	e.decided = true
 	e.Metrics.Since(usage.PhaseDecision, began)
+	if err := e.lookUp(); err != nil {
+		return err
+	}
 	objective := e.config.ObjectiveOf(e.team, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
+	if e.guarded.isMasked {
+		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
+	}
 	if err := e.stream.Send(requestHeaders(mutation)); err != nil {
 		return err
 	}

@@ -23,12 +23,16 @@ const (
 	maxListBytes = 1 << 20
 	maxRequestID = 128
 	otherModel   = "other"
+
+	contentLength = "content-length"
 )
 
 func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	headers := headersOf(message.GetHeaders())
 	e.status, _ = strconv.Atoi(first(headers, ":status"))
-	mutation := &extproc.HeaderMutation{SetHeaders: options(e.limitHeaders())}
+	more := e.limitHeaders()
+	e.cacheHeaders(more)
+	mutation := &extproc.HeaderMutation{SetHeaders: options(more)}
 	switch {
 	case e.status != http.StatusOK:
 	case e.kind == prompt:
@@ -36,12 +40,20 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		isStream := err == nil && kind == eventStream
 		hides := isStream && !e.request.IncludeUsage
 		e.answer = openai.NewResponse(isStream, hides)
+		e.collect(isStream)
 		if hides {
-			mutation.RemoveHeaders = []string{"content-length"}
+			mutation.RemoveHeaders = []string{contentLength}
+		}
+		if encoding := first(headers, "content-encoding"); encoding != "" && encoding != "identity" {
+			if fault := e.passEncoded(); fault != nil {
+				return fault
+			}
+		} else if !message.GetEndOfStream() && e.guardAnswer(isStream, mutation) {
+			return nil // the headers wait for the verdict
 		}
 	case e.kind == modelList && !message.GetEndOfStream() && !e.team.HasAllModels():
 		e.keepList = true
-		mutation.RemoveHeaders = []string{"content-length", "etag", "accept-ranges"}
+		mutation.RemoveHeaders = []string{contentLength, "etag", "accept-ranges"}
 	}
 	if err := e.stream.Send(responseHeaders(mutation)); err != nil {
 		return err
@@ -63,6 +75,13 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 		if isEnd {
 			out = append(out[:len(out):len(out)], e.answer.Rest()...)
 		}
+		var fault *openai.Error
+		if out, fault = e.checked(out, isEnd); fault != nil {
+			return fault
+		}
+		if e.guarded.isWaiting {
+			return nil
+		}
 	}
 	if err := e.sendResponse(out, isEnd); err != nil {
 		return err
@@ -80,7 +99,10 @@ func (e *exchange) onResponseTrailers() error {
 	case e.keepList:
 		rest = e.onList(nil, true)
 	case e.answer != nil:
-		rest = e.answer.Rest()
+		var fault *openai.Error
+		if rest, fault = e.checked(e.answer.Rest(), true); fault != nil {
+			return fault
+		}
 	}
 	if err := e.sendResponse(rest, false); err != nil {
 		return err
@@ -93,6 +115,9 @@ func (e *exchange) onResponseTrailers() error {
 }
 
 func (e *exchange) sendResponse(body []byte, isEnd bool) error {
+	if e.reuse.answer != nil {
+		e.reuse.answer.Write(body)
+	}
 	return eachPart(body, isEnd, func(part *extproc.BodyResponse) error {
 		return e.stream.Send(&extproc.ProcessingResponse{
 			Response: &extproc.ProcessingResponse_ResponseBody{ResponseBody: part},
@@ -158,6 +183,9 @@ func (e *exchange) finish(isComplete bool) {
 		Tokens:  used.Prompt + used.Completion,
 		NanoUSD: e.config.NanoUSD(e.request.Model, used.Prompt, used.Completion),
 	}
+	if isComplete {
+		e.keep(used)
+	}
 	spent := e.Limiter.Settle(e.stream.Context(), e.reservation, cost)
 	if e.caller.Team == "" {
 		return
@@ -172,6 +200,7 @@ func (e *exchange) finish(isComplete bool) {
 		Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
 		PromptTokens: used.Prompt, CachedTokens: used.Cached, CompletionTokens: used.Completion,
 		Estimated: isEstimated, USD: float64(cost.NanoUSD) / config.NanoPerUSD,
+		Cache: string(e.reuse.outcome), SavedUSD: e.savedUSD(),
 		DurationMS: time.Since(e.began).Milliseconds(),
 	})
 }
@@ -188,7 +217,7 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	if used, has := e.answer.Usage(); has {
 		return used, false
 	}
-	return openai.Usage{Prompt: e.request.PromptTokens, Completion: e.answer.Events()}, true
+	return openai.Usage{Prompt: e.request.PromptTokens, Completion: e.answer.Tokens()}, true
 }
 
 func (e *exchange) outcome(isComplete bool) string {

@@ -17,7 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"gke-inference/callout/internal/cache"
 	"gke-inference/callout/internal/config"
+	"gke-inference/callout/internal/guard"
 	"gke-inference/callout/internal/identity"
 	"gke-inference/callout/internal/limits"
 	"gke-inference/callout/internal/openai"
@@ -31,8 +33,11 @@ type Server struct {
 	Config   func() *config.Config
 	Verifier *identity.Verifier
 	Limiter  *limits.Limiter
+	Cache    *cache.Cache
 	Metrics  *usage.Metrics
 	Records  *usage.Writer
+	// Guards asks the guards of the configuration.
+	Guards *guard.Client
 	// MaxBodyBytes is the largest body of a request.
 	MaxBodyBytes int
 	// DefaultMaxTokens is the estimate of an answer that the client does not bound.
@@ -60,8 +65,14 @@ func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 		}
 		err = e.handle(call)
 		var fault *openai.Error
+		if errors.As(err, &fault) && stream.Context().Err() != nil {
+			return stream.Context().Err() // whatever failed, the client was gone before
+		}
 		if errors.As(err, &fault) {
 			return e.refuse(fault)
+		}
+		if errors.Is(err, errAnswered) {
+			return nil
 		}
 		if err != nil {
 			return err

@@ -2,14 +2,10 @@ package limits
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -74,29 +70,12 @@ func openStore(wanted config.Store, onError func()) (*store, error) {
 		// Redis Enterprise's; Valkey answers it with an error
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	if wanted.TLS {
-		roots, err := rootsOf(wanted.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
-	}
-	return &store{client: redis.NewClient(options), onError: onError}, nil
-}
-
-func rootsOf(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	content, err := os.ReadFile(file)
+	settings, err := wanted.TLSConfig("store")
 	if err != nil {
-		return nil, fmt.Errorf("store.ca_file: %w", err)
+		return nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("store.ca_file: must have PEM certificates, got none in %s", file)
-	}
-	return roots, nil
+	options.TLSConfig = settings
+	return &store{client: redis.NewClient(options), onError: onError}, nil
 }
 
 // run runs a script, or returns errAway at once while the store is left alone.

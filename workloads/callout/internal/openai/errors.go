@@ -102,6 +102,18 @@ func WrongContentType(field, want, got string) *Error {
 	return invalid(415, "unsupported_media_type", "", "%s must be %s, got %q.", field, want, clipped(got))
 }
 
+// contentFilter is OpenAI's word for what a filter took away.
+const contentFilter = "content_filter"
+
+// ContentFiltered refuses a prompt that a guardrail blocks; reason is the guardrail's own word for it.
+func ContentFiltered(reason string) *Error {
+	message := "The prompt was blocked by a guardrail of this platform."
+	if reason != "" {
+		message += " " + clipped(reason)
+	}
+	return invalid(400, contentFilter, "", "%s", message).final()
+}
+
 // TooLarge refuses a body over the limit.
 func TooLarge(limit int) *Error {
 	return invalid(413, "request_too_large", "", "The body must have at most %d bytes.", limit).final()

@@ -17,6 +17,7 @@ type Response struct {
 	usage    Usage
 	hasUsage bool
 	events   int64
+	bytes    int64
 	members  *Members
 	stream   *events
 }
@@ -62,8 +63,14 @@ func (r *Response) Rest() []byte {
 // Usage returns the engine's count, and whether there was one.
 func (r *Response) Usage() (Usage, bool) { return r.usage, r.hasUsage }
 
-// Events returns how many events of a stream carried a part of the answer.
-func (r *Response) Events() int64 { return r.events }
+// Tokens returns about how many tokens of a stream have passed: engines send one in each event, other
+// providers many, which are counted by their text.
+func (r *Response) Tokens() int64 {
+	return max(r.events, (r.bytes-bytesBeside*r.events)/bytesPerToken)
+}
+
+// bytesBeside is about what an event has beside its text: id, time, model and the names of its fields.
+const bytesBeside = 200
 
 func (r *Response) take(raw []byte) {
 	var counts *struct {
@@ -87,6 +94,8 @@ func (r *Response) take(raw []byte) {
 	completion := max(counts.CompletionTokens, counts.OutputTokens)
 	if prompt == 0 && completion == 0 {
 		prompt = counts.TotalTokens // rerankers report nothing else
+	} else {
+		completion = max(completion, counts.TotalTokens-prompt) // thoughts can be in the sum alone
 	}
 	cached := max(counts.PromptDetails.Cached, counts.InputDetails.Cached, counts.CacheRead)
 	// a stream can report several times, and each report is the sum so far
@@ -102,7 +111,7 @@ func (r *Response) event(data []byte) bool {
 		return false
 	}
 	if !bytes.Contains(data, []byte(`"usage"`)) {
-		r.events++
+		r.part(data)
 		return false
 	}
 	var body struct {
@@ -116,7 +125,7 @@ func (r *Response) event(data []byte) bool {
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(data, &body); err != nil {
-		r.events++
+		r.part(data)
 		return false
 	}
 	for _, usage := range []json.RawMessage{body.Usage, body.Response.Usage, body.Message.Usage} {
@@ -126,7 +135,12 @@ func (r *Response) event(data []byte) bool {
 	}
 	isUsageOnly := body.Choices != nil && len(*body.Choices) == 0 && len(body.Usage) > 0
 	if !isUsageOnly {
-		r.events++
+		r.part(data)
 	}
 	return isUsageOnly
+}
+
+func (r *Response) part(data []byte) {
+	r.events++
+	r.bytes += int64(len(data))
 }

@@ -40,7 +40,7 @@ func TestEveryDialectOfUsageIsRead(t *testing.T) {
 		`{"usage":{"total_tokens":6}}`:                                                                        {6, 0, 0},
 		`{"usage":{"input_tokens":7,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}`:           {7, 1, 2},
 		`{"usage":{"input_tokens":7,"output_tokens":2,"cache_read_input_tokens":3}}`:                          {7, 3, 2},
-		`{"usage":{"prompt_tokens":5,"completion_tokens":1,"prompt_tokens_details":null,"total_tokens":600}}`: {5, 0, 1},
+		`{"usage":{"prompt_tokens":5,"completion_tokens":1,"prompt_tokens_details":null,"total_tokens":600}}`: {5, 0, 595},
 	} {
 		r := NewResponse(false, false)
 		inPieces(r, body, 10)
@@ -79,8 +79,8 @@ func TestTheUsageOfAStreamIsReadAndHiddenWhereNobodyAsked(t *testing.T) {
 			if out := inPieces(r, stream, size); out != want {
 				t.Fatalf("pieces of %d, hides %v: got %q", size, hides, out)
 			}
-			if found, has := r.Usage(); !has || found != (Usage{3, 0, 2}) || r.Events() != 3 {
-				t.Fatalf("pieces of %d: got %+v, %v, %d events", size, found, has, r.Events())
+			if found, has := r.Usage(); !has || found != (Usage{3, 0, 2}) || r.Tokens() != 3 {
+				t.Fatalf("pieces of %d: got %+v, %v, %d events", size, found, has, r.Tokens())
 			}
 		}
 	}

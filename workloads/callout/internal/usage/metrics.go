@@ -14,6 +14,10 @@ type Metrics struct {
 	Tokens      *prometheus.CounterVec
 	USD         *prometheus.CounterVec
 	Refusals    *prometheus.CounterVec
+	Cache       *prometheus.CounterVec
+	SavedUSD    *prometheus.CounterVec
+	Guards      *prometheus.CounterVec
+	GuardTime   *prometheus.HistogramVec
 	BudgetSpent *prometheus.GaugeVec
 	StoreErrors prometheus.Counter
 	Processing  *prometheus.HistogramVec
@@ -23,6 +27,7 @@ type Metrics struct {
 const (
 	PhaseHeaders  = "request_headers"
 	PhaseDecision = "decision"
+	PhaseCache    = "cache"
 	PhaseChunk    = "response_chunk"
 )
 
@@ -42,6 +47,17 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 			"Tokens by kind: prompt, cached (of the prompt) or completion.", "team", "model", "kind"),
 		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
 		Refusals: counter("callout_refusals_total", "Refused requests by error code.", "team", "reason"),
+		Cache: counter("callout_cache_total",
+			"Look-ups of the cache of answers by outcome: hit, miss, bypass, unfit or failed.", "team", "model", "outcome"),
+		SavedUSD: counter("callout_cache_saved_usd_total",
+			"Dollars that answers of the cache cost when they were made.", "team", "model"),
+		Guards: counter("callout_guard_total",
+			"Checks of guards by outcome: allow, block, replace, failed_open or failed_closed.", "guard", "phase", "outcome"),
+		GuardTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "callout_guard_seconds",
+			Help:    "Time that a check of a guard takes, by guard and phase.",
+			Buckets: []float64{2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+		}, []string{"guard", "phase"}),
 		BudgetSpent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "callout_budget_spent_ratio",
 			Help: "Part of the month's budget that is spent, by kind: tokens or usd.",
@@ -52,11 +68,11 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 		}),
 		Processing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "callout_processing_seconds",
-			Help:    "Time that the program itself takes, by phase: request_headers, decision or response_chunk.",
+			Help:    "Time that the program itself takes, by phase: request_headers, decision, cache or response_chunk.",
 			Buckets: []float64{1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5},
 		}, []string{"phase"}),
 	}
-	registry.MustRegister(m.BudgetSpent, m.StoreErrors, m.Processing,
+	registry.MustRegister(m.BudgetSpent, m.GuardTime, m.StoreErrors, m.Processing,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -71,6 +87,12 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 		}),
 	)
 	return m
+}
+
+// Guard counts a check of a guard.
+func (m *Metrics) Guard(guard, phase, outcome string, took time.Duration) {
+	m.Guards.WithLabelValues(guard, phase, outcome).Inc()
+	m.GuardTime.WithLabelValues(guard, phase).Observe(took.Seconds())
 }
 
 // Since observes a phase that began at a time.

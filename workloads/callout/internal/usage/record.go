@@ -24,7 +24,11 @@ type Record struct {
 	CachedTokens     int64     `json:"cached_tokens"`
 	CompletionTokens int64     `json:"completion_tokens"`
 	// Estimated is whether the tokens are a guess, as the engine did not report them.
-	Estimated  bool    `json:"estimated"`
+	Estimated bool `json:"estimated"`
+	// Cache is what the cache of answers came to, and nothing where it was not asked: hit, miss, bypass,
+	// unfit or failed. A hit used no tokens; SavedUSD is what its answer cost when it was made.
+	Cache      string  `json:"cache,omitempty"`
+	SavedUSD   float64 `json:"saved_usd,omitempty"`
 	USD        float64 `json:"usd"`
 	DurationMS int64   `json:"duration_ms"`
 }

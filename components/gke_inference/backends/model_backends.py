@@ -1,0 +1,121 @@
+"""Models that run elsewhere, behind a Gateway under names of their own."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.manifests import (
+    Manifest,
+    deployment,
+    disruption_budget,
+    labels_for,
+    manifest,
+    register,
+    service,
+)
+from gke_inference.catalogue.versions import api
+from gke_inference.gateway import routes as gateway_routes
+
+from .relay import COMPONENT, FILE, PORT, relay_pod, scraping, walls
+from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
+
+
+class ModelBackendsArgs(TypedDict):
+    """Inputs of `ModelBackends`."""
+
+    backends: dict[str, BackendArgs]
+    """What clients may ask for, by the name in `model`."""
+    exposure: str
+    """`external` or `internal`, as of the Gateway."""
+    gateway_name: str
+    """Kubernetes name of the Gateway."""
+    namespace: str
+    """Namespace of the Gateway, the routes and the relay."""
+    relay_name: str
+    """Kubernetes name of the relay's objects."""
+    service_account: str
+    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` lets call."""
+    callers: NotRequired[RelayCallersArgs]
+    """Who may reach the relay. Default: everybody, without any policy."""
+    force_usage: NotRequired[bool]
+    """Whether the usage of every stream stays in it, for a `ClientGate` in front. Default no."""
+    hostname: NotRequired[str]
+    """Host clients use. Default: every host of the Gateway."""
+    log_percent: NotRequired[float]
+    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    replicas: NotRequired[int]
+    """Replicas of the relay, 1 to 20. Default 2."""
+
+
+class ModelBackends(pulumi.ComponentResource):
+    """A relay, and a route to it for each name.
+
+    A GKE Gateway's routes reach Services and InferencePools only, and a load balancer mints no
+    token: so a program of the platform adds the credential and calls the provider.
+    """
+
+    service_name: pulumi.Output[str]
+    """Name of the relay's Service."""
+
+    def __init__(
+        self, name: str, args: ModelBackendsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ModelBackends", name, {}, opts)
+        relay = name_of(args, "relay_name", "namespace")
+        replicas = whole(args, "replicas", 2, least=1, most=20)
+        if not args["backends"]:
+            raise pulumi.InputPropertyError("backends", "must have one or more, got none")
+        for model, backend in args["backends"].items():
+            checked(f"backends.{model}", backend)
+        made: list[pulumi.Resource] = []
+        for role, obj in _objects(relay, replicas, args).items():
+            logical = name if role == "deployment" else f"{name}-{role}"
+            made.append(register(logical, obj, under(self, depends_on=list(made))))
+        self.service_name = pulumi.Output.from_input(relay)
+        self.register_outputs({"serviceName": self.service_name})
+
+
+def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Manifest]:
+    """Returns the objects by role, in the order to create them."""
+    namespace, backends = args["namespace"], args["backends"]
+    labels = labels_for(relay, COMPONENT)
+    settings = document(backends, force_usage=args.get("force_usage", False))
+    longest = max(timeout_of(backend) for backend in backends.values())
+    pod = relay_pod(relay, args["service_account"], relay, longest, has_token=False)
+    callers = args.get("callers")
+    ports: list[Manifest] = [{"name": "http", "port": PORT, "targetPort": "http"}]
+    made = {
+        "settings": manifest("config_map", relay, namespace, labels=labels, data={FILE: settings}),
+        **({} if callers is None else walls(relay, namespace, labels, callers, ports_of(backends))),
+        "deployment": deployment(relay, namespace, COMPONENT, pod, replicas),
+        "budget": disruption_budget(relay, namespace, COMPONENT),
+        "service": service(relay, namespace, COMPONENT, ports),
+        "monitoring": scraping(relay, namespace, labels),
+    }
+    policies = gateway_routes.policies(
+        relay,
+        namespace,
+        api("service"),
+        health_path="/health",
+        port=PORT,
+        timeout_seconds=longest,
+        log_percent=float(args.get("log_percent", 100)),
+        security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
+    )
+    routes = _routes(relay, args)
+    return made | dict(zip(("health", "edge"), policies, strict=True)) | routes
+
+
+def _routes(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
+    """Returns the HTTPRoutes by role."""
+    reference = {"group": "", "kind": api("service").kind, "name": relay, "port": PORT, "weight": 1}
+    matches = [gateway_routes.name_match(name) for name in sorted(args["backends"])]
+    rules: list[Manifest] = [
+        {"backendRefs": [reference], "matches": some}
+        for some in gateway_routes.dealt(matches, gateway_routes.MATCHES_PER_RULE)
+    ]
+    namespace = args["namespace"]
+    head = gateway_routes.route_head(namespace, args["gateway_name"], args.get("hostname"))
+    made = gateway_routes.routes_of(relay, namespace, head, rules)
+    return {f"route-{number}": route for number, route in enumerate(made, 1)}

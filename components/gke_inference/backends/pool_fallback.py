@@ -1,0 +1,203 @@
+"""The fallback of a pool: a replica that calls a backend where the engines have no room."""
+
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.manifests import (
+    COMPONENT_LABEL,
+    ENGINES,
+    NAME_LABEL,
+    SKIP_AWAIT,
+    Manifest,
+    labels_for,
+    manifest,
+    register,
+    role_binding,
+    service_account,
+)
+from gke_inference.catalogue.engines import engine
+
+from .relay import FILE, PORT, relay_pod, scraping, walls
+from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
+
+COMPONENT = "pool-fallback"
+"""Value of `app.kubernetes.io/component` on its objects."""
+
+
+class PoolFallbackArgs(TypedDict):
+    """Inputs of `PoolFallback`."""
+
+    after_queue: int
+    """Requests that wait at every engine before it takes any, 1 to 10000."""
+    backend: BackendArgs
+    """What it calls."""
+    input_usd_per_million: float
+    """Price of a million tokens of prompts."""
+    model_name: str
+    """Name clients put into `model`."""
+    monthly_usd: float
+    """What it may spend in a calendar month (UTC) in this cluster."""
+    namespace: str
+    """Namespace of the pool."""
+    output_usd_per_million: float
+    """Price of a million tokens of answers."""
+    pool_name: str
+    """Kubernetes name of the pool, which is `app.kubernetes.io/name` of its engines' pods; the pool
+    must select by that label alone."""
+    relay_name: str
+    """Kubernetes name of its objects."""
+    service_account: str
+    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` lets call."""
+    callers: NotRequired[RelayCallersArgs]
+    """Who may reach it beside the pool's picker. Default: everybody, without any policy."""
+    engine: NotRequired[str]
+    """Engine of the pool, whose metrics it speaks. Default `vllm`."""
+    force_usage: NotRequired[bool]
+    """Whether the usage of every stream stays in it, for a `ClientGate` in front. Default no."""
+    replicas: NotRequired[int]
+    """Replicas, 1 to 20. Default 2."""
+
+
+class PoolFallback(pulumi.ComponentResource):
+    """Pods of a pool that are no engines, and look full to its picker until the engines are.
+
+    They are not the model's: its autoscalers, disruption budget and scraping select its engines by
+    labels that these have not. Once their budget is spent they are not ready, and the pool refuses
+    as it did without them. A ConfigMap keeps the count, and only they write it.
+    """
+
+    deployment_name: pulumi.Output[str]
+    """Name of the Deployment."""
+
+    def __init__(
+        self, name: str, args: PoolFallbackArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:PoolFallback", name, {}, opts)
+        relay = name_of(args, "relay_name", "namespace")
+        _check(args)
+        made: list[pulumi.Resource] = []
+        for role, obj in _objects(relay, args).items():
+            logical = name if role == "deployment" else f"{name}-{role}"
+            made.append(register(logical, obj, under(self, depends_on=list(made))))
+        self.deployment_name = pulumi.Output.from_input(relay)
+        self.register_outputs({"deploymentName": self.deployment_name})
+
+
+def _check(args: PoolFallbackArgs) -> None:
+    checked("backend", args["backend"])
+    whole(args, "after_queue", 1, least=1, most=10_000)
+    whole(args, "replicas", 2, least=1, most=20)
+    if args["monthly_usd"] <= 0:
+        rule = f"must be more than 0, got {args['monthly_usd']!r}"
+        raise pulumi.InputPropertyError("monthlyUsd", rule)
+    prices = (args["input_usd_per_million"], args["output_usd_per_million"])
+    if min(prices) < 0 or not any(prices):
+        raise pulumi.InputPropertyError(
+            "inputUsdPerMillion",
+            f"must be 0 or more, and one of the two prices more than 0, got {prices!r}",
+        )
+
+
+def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
+    """Returns the objects by role, in the order to create them."""
+    namespace, account = args["namespace"], args["service_account"]
+    labels, selector = labels_for(relay, COMPONENT), _pod_labels(args["pool_name"])
+    count = f"{relay}-spent"
+    longest = timeout_of(args["backend"])
+    backends = {args["model_name"]: args["backend"]}
+    settings = document(
+        backends, force_usage=args.get("force_usage", False), fallback=_fallback(args, count)
+    )
+    pod = relay_pod(relay, account, relay, longest, has_token=True)
+    for constraint in pod["topologySpreadConstraints"]:
+        constraint["labelSelector"] = {"matchLabels": selector}
+    callers = args.get("callers")
+    ports = ports_of(backends)
+    return {
+        "settings": manifest("config_map", relay, namespace, labels=labels, data={FILE: settings}),
+        "count": manifest("config_map", count, namespace, labels=labels),
+        "role": manifest("role", relay, namespace, labels=labels, rules=_rules(count)),
+        "binding": role_binding(
+            relay, relay, [service_account(account, namespace)], namespace, labels=labels
+        ),
+        **(
+            {}
+            if callers is None
+            else walls(relay, namespace, selector, callers, ports, args["pool_name"])
+        ),
+        "budget": manifest(
+            "pod_disruption_budget",
+            relay,
+            namespace,
+            labels=labels,
+            spec={"maxUnavailable": 1, "selector": {"matchLabels": selector}},
+        ),
+        "deployment": _deployment(relay, namespace, labels, selector, pod, args),
+        "monitoring": scraping(relay, namespace, selector),
+    }
+
+
+def _pod_labels(pool: str) -> dict[str, str]:
+    """Returns the labels of its pods: the pool's, and a component that its engines have not."""
+    return {COMPONENT_LABEL: COMPONENT, NAME_LABEL: pool}
+
+
+def _deployment(
+    relay: str,
+    namespace: str,
+    labels: dict[str, str],
+    selector: dict[str, str],
+    pod: Manifest,
+    args: PoolFallbackArgs,
+) -> Manifest:
+    """Returns the Deployment; nothing waits for it, as it is not ready once its money is spent."""
+    return manifest(
+        "deployment",
+        relay,
+        namespace,
+        annotations=SKIP_AWAIT,
+        labels=labels,
+        spec={
+            "replicas": whole(args, "replicas", 2, least=1, most=20),
+            "selector": {"matchLabels": selector},
+            "template": {"metadata": {"labels": {**labels, **selector}}, "spec": pod},
+        },
+    )
+
+
+def _fallback(args: PoolFallbackArgs, count: str) -> dict[str, Any]:
+    """Returns what the program reads about the pool."""
+    names = engine(args.get("engine", "vllm")).metrics
+    metrics = {
+        "cache_info": names.cache_info,
+        "kv_cache": names.kv_cache,
+        "queue": names.queue,
+        "running": names.running,
+    }
+    return {
+        "after_queue": whole(args, "after_queue", 1, least=1, most=10_000),
+        "count": count,
+        "input_usd_per_million": args["input_usd_per_million"],
+        "metrics": {name: metric for name, metric in metrics.items() if metric},
+        "model": args["model_name"],
+        "monthly_usd": args["monthly_usd"],
+        "namespace": args["namespace"],
+        "output_usd_per_million": args["output_usd_per_million"],
+        "port": PORT,
+        "refused_objectives": [f"{args['pool_name']}-batch"],
+        "selector": {COMPONENT_LABEL: ENGINES, NAME_LABEL: args["pool_name"]},
+    }
+
+
+def _rules(count: str) -> list[Manifest]:
+    return [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+        {
+            "apiGroups": [""],
+            "resourceNames": [count],
+            "resources": ["configmaps"],
+            "verbs": ["get", "patch"],
+        },
+    ]

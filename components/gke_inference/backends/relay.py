@@ -1,0 +1,175 @@
+"""The objects of a relay: the program of workloads/relay, which calls models that run elsewhere."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gke_inference.base.manifests import (
+    COMPONENT_LABEL,
+    ENGINES,
+    HARDENED_CONTAINER,
+    LET_GO_SECONDS,
+    NAME_LABEL,
+    Manifest,
+    available,
+    hardened_pod,
+    labels_for,
+    manifest,
+)
+from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.catalogue.versions import image
+from gke_inference.gateway.picker import COMPONENT as PICKERS
+
+from .settings import RelayCallersArgs
+
+COMPONENT = "relay"
+"""Value of `app.kubernetes.io/component` on its objects."""
+PORT = 8000
+METRICS_PORT = 9013
+FILE = "relay.yaml"
+"""Key of its ConfigMap."""
+_FOLDER = "/etc/relay"
+_DISTROLESS_NONROOT_USER = 65532
+# GKE's metadata server, without and with Dataplane V2
+# (docs.cloud.google.com/kubernetes-engine/docs/how-to/workload-identity, network policies)
+_METADATA = (("169.254.169.252/32", 988), ("169.254.169.254/32", 80))
+
+
+def relay_pod(
+    name: str, account: str, settings: str, longest_seconds: int, *, has_token: bool
+) -> Manifest:
+    """Returns the spec of a relay's pods.
+
+    Args:
+        name: Of its Deployment, by which its replicas are spread.
+        account: Service account of the pods.
+        settings: Name of the ConfigMap with its configuration, which it follows.
+        longest_seconds: How long a request may take: a pod that goes lets them end.
+        has_token: Whether it reads the cluster's API, as a fallback does.
+    """
+    probe: Manifest = {"httpGet": {"path": "/health", "port": PORT}}
+    container: Manifest = {
+        "args": [
+            f"--config={_FOLDER}/{FILE}",
+            f"--port={PORT}",
+            f"--metrics-port={METRICS_PORT}",
+            f"--drain={LET_GO_SECONDS}s",
+            f"--grace={longest_seconds}s",
+        ],
+        "image": image("relay").reference,
+        "livenessProbe": {
+            "httpGet": {"path": "/alive", "port": PORT},
+            "initialDelaySeconds": 5,
+            "periodSeconds": 10,
+        },
+        "name": "relay",
+        "ports": [
+            {"containerPort": PORT, "name": "http"},
+            {"containerPort": METRICS_PORT, "name": "metrics"},
+        ],
+        "readinessProbe": {**probe, "periodSeconds": 2},
+        "resources": {
+            "limits": {"memory": "1Gi"},
+            "requests": {"cpu": "250m", "memory": "128Mi"},
+        },
+        "securityContext": HARDENED_CONTAINER,
+        "volumeMounts": [{"mountPath": _FOLDER, "name": "settings", "readOnly": True}],
+    }
+    pod = available(
+        name,
+        {
+            "automountServiceAccountToken": has_token,
+            "containers": [container],
+            "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
+            "serviceAccountName": account,
+            "volumes": [{"configMap": {"name": settings}, "name": "settings"}],
+        },
+    )
+    # the program drains by itself: it is not ready first, and its requests end then
+    del pod["containers"][0]["lifecycle"]
+    pod["terminationGracePeriodSeconds"] = longest_seconds + LET_GO_SECONDS + 10
+    return pod
+
+
+def scraping(name: str, namespace: str, selector: dict[str, str]) -> Manifest:
+    """Returns the PodMonitoring of a relay's own metrics."""
+    return manifest(
+        "pod_monitoring",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={
+            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
+            "selector": {"matchLabels": selector},
+        },
+    )
+
+
+def walls(
+    name: str,
+    namespace: str,
+    selector: dict[str, str],
+    callers: RelayCallersArgs,
+    ports: Sequence[int],
+    model: str | None = None,
+) -> dict[str, Manifest]:
+    """Returns the NetworkPolicies of a relay by role: who calls it, and what it may call.
+
+    A policy knows no names of hosts, so that its ports are open to every address.
+
+    Args:
+        name: Of the relay.
+        namespace: Of the relay.
+        selector: Labels of its pods.
+        callers: Who may reach it.
+        ports: Ports of the targets.
+        model: Model whose pool it is a replica of, by `app.kubernetes.io/name`: its pickers read
+            the relay, and the relay reads its engines.
+    """
+    ranges = [callers["proxies_cidr"], *sorted(HEALTH_CHECK_RANGES)]
+    asking: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in ranges]
+    if model is not None:
+        asking.append({"podSelector": {"matchLabels": {COMPONENT_LABEL: PICKERS}}})
+    collectors = {"kubernetes.io/metadata.name": callers["metrics_namespace"]}
+    egress: list[Manifest] = [
+        {"ports": [{"port": 53, "protocol": "UDP"}, _tcp(53)]},
+        {"ports": [_tcp(port) for port in ports], "to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]},
+        *({"ports": [_tcp(port)], "to": [{"ipBlock": {"cidr": at}}]} for at, port in _METADATA),
+    ]
+    engines = {"matchLabels": {COMPONENT_LABEL: ENGINES, NAME_LABEL: str(model)}}
+    if model is not None:
+        egress.append({"ports": [_tcp(PORT)], "to": [{"podSelector": engines}]})
+    made = {
+        "policy": _policy(
+            name,
+            namespace,
+            egress=egress,
+            ingress=[
+                {"from": asking, "ports": [_tcp(PORT)]},
+                {
+                    "from": [{"namespaceSelector": {"matchLabels": collectors}}],
+                    "ports": [_tcp(METRICS_PORT)],
+                },
+            ],
+            podSelector={"matchLabels": selector},
+            policyTypes=["Egress", "Ingress"],
+        )
+    }
+    if model is not None:
+        reading: Manifest = {"podSelector": {"matchLabels": selector}}
+        made["engines-policy"] = _policy(
+            f"{name}-reads",
+            namespace,
+            ingress=[{"from": [reading], "ports": [_tcp(PORT)]}],
+            podSelector=engines,
+            policyTypes=["Ingress"],
+        )
+    return made
+
+
+def _tcp(port: int) -> Manifest:
+    return {"port": port, "protocol": "TCP"}
+
+
+def _policy(name: str, namespace: str, **spec: Any) -> Manifest:
+    labels = labels_for(name, "network-policy")
+    return manifest("network_policy", name, namespace, labels=labels, spec=spec)

@@ -1,0 +1,70 @@
+"""How a load balancer calls Model Armor: an extension beside others in the chain of a Gateway.
+
+A Gateway has one GCPTrafficExtension (docs.cloud.google.com/service-extensions/docs/reference/rest/
+v1/projects.locations.lbTrafficExtensions), so the calls are items of its chain, of at most three.
+"""
+
+import json
+from typing import TypedDict
+
+from gke_inference.base.manifests import Manifest, labels_for, manifest
+from gke_inference.catalogue.versions import api
+
+COMPONENT = "model-armor"
+"""Value of `app.kubernetes.io/component` on its objects."""
+FAILURES = ("closed", "open")
+"""What happens while Model Armor does not answer: nothing passes, or everything."""
+EVENTS = (
+    "RequestHeaders",
+    "RequestBody",
+    "RequestTrailers",
+    "ResponseHeaders",
+    "ResponseBody",
+    "ResponseTrailers",
+)
+
+
+class ArmorCallArgs(TypedDict):
+    """One call of Model Armor by a Gateway."""
+
+    failure: str
+    """`closed` refuses while Model Armor is away, `open` lets everything pass."""
+    location: str
+    """Region of the templates, which is that of the Gateway."""
+    templates: dict[str, str]
+    """Template of each model, `projects/P/locations/L/templates/T`, by the name that clients ask
+    for."""
+    timeout_ms: int
+    """Time for one message, 10 to 10000."""
+
+
+def armor_extension(call: ArmorCallArgs) -> Manifest:
+    """Returns the extension of a chain that calls Model Armor.
+
+    A model without an entry is not checked, as there is no entry `default`: that is assumed.
+    """
+    settings = [
+        {"model": model, "model_response_template_id": name, "user_prompt_template_id": name}
+        for model, name in sorted(call["templates"].items())
+    ]
+    return {
+        "failOpen": call["failure"] == "open",
+        "googleAPIServiceName": f"modelarmor.{call['location']}.rep.googleapis.com",
+        "metadata": {"model_armor_settings": json.dumps(settings)},
+        "name": f"model-armor-{call['failure']}",
+        "supportedEvents": list(EVENTS),
+        "timeout": f"{int(call['timeout_ms'])}ms",
+    }
+
+
+def armor_gate(name: str, namespace: str, gateway: str, calls: list[ArmorCallArgs]) -> Manifest:
+    """Returns the GCPTrafficExtension of a Gateway that calls nothing but Model Armor."""
+    target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
+    chain = {"extensions": [armor_extension(call) for call in calls], "name": "guardrails"}
+    return manifest(
+        "gateway_traffic_extension",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={"extensionChains": [chain], "targetRefs": [target]},
+    )

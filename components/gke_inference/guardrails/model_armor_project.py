@@ -1,0 +1,63 @@
+"""What a project needs before a load balancer can call Model Armor, and its floor."""
+
+from typing import Any, NotRequired, TypedDict, cast
+
+import pulumi
+from pulumi_gcp import modelarmor, projects
+
+from gke_inference.base.inputs import under
+
+from .model_armor import ArmorFiltersArgs, filter_config
+
+ROLES = (
+    "roles/modelarmor.calloutUser",
+    "roles/modelarmor.user",
+    "roles/serviceusage.serviceUsageConsumer",
+)
+"""Of the agent that calls for a load balancer (cloud.google.com/service-extensions/docs/
+configure-extensions-to-google-services)."""
+
+
+class ModelArmorProjectArgs(TypedDict):
+    """Inputs of `ModelArmorProject`."""
+
+    project: str
+    """Project of the Gateways and templates."""
+    project_number: str
+    """Its number, part of the agent's name."""
+    floor: NotRequired[ArmorFiltersArgs]
+    """Filters that every template of the project must have at least. Default: there is no floor."""
+
+
+class ModelArmorProject(pulumi.ComponentResource):
+    """The roles of Google's agent that calls Model Armor, and the floor setting of the project."""
+
+    agent: pulumi.Output[str]
+    """IAM member of the agent."""
+
+    def __init__(
+        self, name: str, args: ModelArmorProjectArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ModelArmorProject", name, {}, opts)
+        number = args["project_number"]
+        member = f"serviceAccount:service-{number}@gcp-sa-dep.iam.gserviceaccount.com"
+        for role in ROLES:
+            projects.IAMMember(
+                f"{name}-{role.split('.')[-1]}",
+                member=member,
+                project=args["project"],
+                role=role,
+                opts=under(self),
+            )
+        floor = args.get("floor")
+        if floor is not None:
+            modelarmor.Floorsetting(
+                f"{name}-floor",
+                enable_floor_setting_enforcement=True,
+                filter_config=cast("Any", filter_config(floor)),  # the SDK has two equal types
+                location="global",
+                parent=f"projects/{args['project']}",
+                opts=under(self),
+            )
+        self.agent = pulumi.Output.from_input(member)
+        self.register_outputs({"agent": self.agent})

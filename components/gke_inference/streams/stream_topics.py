@@ -1,0 +1,191 @@
+"""A stream's side of Pub/Sub: where messages come from, and where answers and dead letters go."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import bigquery, pubsub
+
+from gke_inference.base.inputs import under, user_labels, whole
+
+ACK_DEADLINE_SECONDS = 60
+"""Of the subscriptions: workers extend it while a request runs."""
+MOST_DELIVERIES = 100
+"""Deliveries after which Pub/Sub itself gives a message up, the most that it takes. A worker counts
+attempts; this is for messages that end the worker."""
+_RETENTION = "604800s"
+_LONGEST_WAIT_SECONDS = 60
+"""Workers wait for a busy pool themselves; what died with a worker should not wait long."""
+_NEVER = ""
+"""Time to live of a subscription that nobody uses: without one it goes after 31 days."""
+
+
+class StreamTopicsArgs(TypedDict):
+    """Inputs of `StreamTopics`."""
+
+    project: str
+    """Project of topics and subscriptions."""
+    project_number: str
+    """Number of that project, part of the name of Pub/Sub's service agent."""
+    stream_name: str
+    """Name of the topic, and first part of the other names."""
+    worker: pulumi.Input[str]
+    """IAM member of the workers."""
+    keeps_results: NotRequired[bool]
+    """Whether answers are messages, on a topic with a subscription. Default no."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for topics, subscriptions and their bills."""
+    ordered: NotRequired[bool]
+    """Whether messages of one ordering key are answered one after another. Default no."""
+    results_table: NotRequired[str]
+    """Table that workers may write to, `PROJECT.DATASET.TABLE`. Default none."""
+    retry_seconds: NotRequired[int]
+    """Shortest wait before a message that came back is delivered again, 0 to 600. Default 10."""
+    topic: NotRequired[str]
+    """`projects/P/topics/T` of a topic that exists. Default: one is made."""
+
+
+class StreamTopics(pulumi.ComponentResource):
+    """A topic with a subscription for the workers, and a topic with one for the dead letters.
+
+    Everything that workers need of Pub/Sub is granted on these alone. Pub/Sub's service agent may
+    publish dead letters and acknowledge what it moved there, without which it moves nothing.
+    """
+
+    dead_letters: pulumi.Output[str]
+    """`projects/P/topics/T` of the dead letters."""
+    results: pulumi.Output[str]
+    """`projects/P/topics/T` of the answers; empty where they go elsewhere."""
+    subscription: pulumi.Output[str]
+    """`projects/P/subscriptions/S` that the workers read."""
+    topic: pulumi.Output[str]
+    """`projects/P/topics/T` of the messages."""
+
+    def __init__(
+        self, name: str, args: StreamTopicsArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:StreamTopics", name, {}, opts)
+        self._args = args
+        self._labels = user_labels(args, "stream")
+        retry = whole(args, "retry_seconds", 10, least=0, most=600)
+        stream = args["stream_name"]
+        given = args.get("topic")
+        topic = pulumi.Output.from_input(given) if given else self._topic(name, stream).id
+        letters = self._topic(f"{name}-dead-letters", f"{stream}-dead-letters")
+        agent = service_agent(args["project_number"])
+        forwards = pubsub.TopicIAMMember(
+            f"{name}-dead-letters-agent",
+            member=agent,
+            project=args["project"],
+            role="roles/pubsub.publisher",
+            topic=letters.name,
+            opts=under(self),
+        )
+        read = pubsub.Subscription(
+            f"{name}-subscription",
+            ack_deadline_seconds=ACK_DEADLINE_SECONDS,
+            dead_letter_policy={
+                "dead_letter_topic": letters.id,
+                "max_delivery_attempts": MOST_DELIVERIES,
+            },
+            enable_message_ordering=bool(args.get("ordered", False)),
+            expiration_policy={"ttl": _NEVER},
+            labels=self._labels,
+            message_retention_duration=_RETENTION,
+            name=stream,
+            project=args["project"],
+            retry_policy={
+                "maximum_backoff": f"{max(retry, _LONGEST_WAIT_SECONDS)}s",
+                "minimum_backoff": f"{retry}s",
+            },
+            topic=topic,
+            opts=under(self, depends_on=[forwards]),
+        )
+        self._grant(f"{name}-agent", read, agent)
+        self._grant(f"{name}-worker", read, args["worker"])
+        self._keep(f"{name}-dead-letters", f"{stream}-dead-letters", letters)
+        self._let_publish(f"{name}-dead-letters", letters)
+        self.results = pulumi.Output.from_input("")
+        if args.get("keeps_results", False):
+            results = self._topic(f"{name}-results", f"{stream}-results")
+            self._keep(f"{name}-results", f"{stream}-results", results)
+            self._let_publish(f"{name}-results", results)
+            self.results = results.id
+        if table := args.get("results_table"):
+            self._let_insert(name, table)
+        self.dead_letters = letters.id
+        self.subscription = read.id
+        self.topic = topic
+        self.register_outputs(
+            {
+                "deadLetters": self.dead_letters,
+                "results": self.results,
+                "subscription": self.subscription,
+                "topic": self.topic,
+            }
+        )
+
+    def _topic(self, name: str, physical: str) -> pubsub.Topic:
+        return pubsub.Topic(
+            f"{name}-topic",
+            labels=self._labels,
+            name=physical,
+            project=self._args["project"],
+            opts=under(self),
+        )
+
+    def _keep(self, name: str, physical: str, topic: pubsub.Topic) -> None:
+        """Build a subscription: without one a topic keeps nothing."""
+        pubsub.Subscription(
+            f"{name}-subscription",
+            ack_deadline_seconds=ACK_DEADLINE_SECONDS,
+            enable_message_ordering=bool(self._args.get("ordered", False)),
+            expiration_policy={"ttl": _NEVER},
+            labels=self._labels,
+            message_retention_duration=_RETENTION,
+            name=physical,
+            project=self._args["project"],
+            topic=topic.id,
+            opts=under(self),
+        )
+
+    def _grant(
+        self, name: str, subscription: pubsub.Subscription, member: pulumi.Input[str]
+    ) -> None:
+        pubsub.SubscriptionIAMMember(
+            f"{name}-reads",
+            member=member,
+            project=self._args["project"],
+            role="roles/pubsub.subscriber",
+            subscription=subscription.name,
+            opts=under(self),
+        )
+
+    def _let_publish(self, name: str, topic: pubsub.Topic) -> None:
+        pubsub.TopicIAMMember(
+            f"{name}-worker",
+            member=self._args["worker"],
+            project=self._args["project"],
+            role="roles/pubsub.publisher",
+            topic=topic.name,
+            opts=under(self),
+        )
+
+    def _let_insert(self, name: str, table: str) -> None:
+        project, dataset, table_id = table.split(".")
+        bigquery.IamMember(
+            f"{name}-table-worker",
+            dataset_id=dataset,
+            member=self._args["worker"],
+            project=project,
+            role="roles/bigquery.dataEditor",
+            table_id=table_id,
+            opts=under(self),
+        )
+
+
+def service_agent(project_number: str) -> str:
+    """Returns the IAM member of a project's service agent of Pub/Sub.
+
+    docs.cloud.google.com/pubsub/docs/handling-failures ("Grant forwarding permissions").
+    """
+    return f"serviceAccount:service-{project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"

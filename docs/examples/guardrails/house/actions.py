@@ -1,0 +1,13 @@
+"""Actions of the rails beside this file. NeMo Guardrails loads them when a guard starts."""
+
+import re
+
+from nemoguardrails.actions import action
+
+_UNRELEASED = re.compile(r"\b(?:bluebird|project\s+heron)\b", re.IGNORECASE)
+
+
+@action(is_system_action=True)
+async def names_a_product(text: str) -> bool:
+    """Return whether a text names a product that is not released."""
+    return _UNRELEASED.search(text) is not None

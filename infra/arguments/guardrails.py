@@ -1,0 +1,157 @@
+"""The translator of guardrails: templates and calls of Model Armor, and guards in the cluster."""
+
+from typing import Final
+
+from gke_inference.clients.settings import ClientGuardArgs
+from gke_inference.guardrails.armor_calls import ArmorCallArgs
+from gke_inference.guardrails.model_armor import ArmorFiltersArgs, ModelArmorArgs
+from gke_inference.guardrails.model_armor_gate import ModelArmorGateArgs
+from gke_inference.guardrails.model_armor_project import ModelArmorProjectArgs
+from gke_inference.guardrails.nemo import PORT
+from gke_inference.guardrails.nemo_guardrails import NemoGuardrailsArgs
+from infra.plan import RegionPlan
+from infra.plan.guardrails import (
+    floor_of,
+    guard_replicas,
+    has_armor,
+    rails_of,
+    timeout_ms,
+    used_guardrails,
+)
+from infra.plan.names import Names
+from infra.stack import ArmorFilters, Failure, Guardrail, GuardrailKind, Platform
+
+GATE: Final = "guardrails"
+"""Name of the extension of a gateway that tells no clients apart."""
+
+
+def project_args(platform: Platform) -> ModelArmorProjectArgs | None:
+    """Return what the project needs for Model Armor, where it is called or has a floor."""
+    floor = floor_of(platform)
+    if not has_armor(platform) and floor is None:
+        return None
+    args = ModelArmorProjectArgs(
+        project=platform.project, project_number=str(platform.project_number)
+    )
+    if floor is not None and floor.filters is not None:
+        args["floor"] = _filters(floor.filters)
+    return args
+
+
+def template_args(platform: Platform, region: str) -> dict[str, ModelArmorArgs]:
+    """Return the templates of a region by guardrail."""
+    return {
+        name: _template(platform, region, name, guardrail)
+        for name, guardrail in used_guardrails(platform, GuardrailKind.MODEL_ARMOR).items()
+    }
+
+
+def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
+    """Return the calls of Model Armor by a region's gateway: one for each setting of `failure`."""
+    used = used_guardrails(platform, GuardrailKind.MODEL_ARMOR)
+    found: list[ArmorCallArgs] = []
+    for failure in Failure:
+        of = {name: one for name, one in used.items() if one.failure is failure}
+        templates = {
+            model: f"projects/{platform.project}/locations/{region.name}/templates/"
+            f"{Names(platform).guardrail(guardrail)}"
+            for model, names in _by_model(platform, region).items()
+            for guardrail in names
+            if guardrail in of
+        }
+        if templates:
+            longest = max(timeout_ms(one) for one in of.values())
+            found.append(
+                ArmorCallArgs(
+                    failure=failure.value,
+                    location=region.name,
+                    templates=templates,
+                    timeout_ms=longest,
+                )
+            )
+    return found
+
+
+def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArgs | None:
+    """Return the arguments of the extension of a gateway without clients, if it calls anything."""
+    calls = armor_calls(platform, region)
+    if not calls:
+        return None
+    names = Names(platform)
+    return ModelArmorGateArgs(
+        calls=calls,
+        gate_name=GATE,
+        gateway_name=names.gateway(),
+        namespace=names.gateway_namespace(),
+    )
+
+
+def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:
+    """Return the guards of a region by name."""
+    found: dict[str, NemoGuardrailsArgs] = {}
+    for name, guardrail in used_guardrails(platform, GuardrailKind.NEMO).items():
+        found[name] = NemoGuardrailsArgs(
+            guard_name=_guard(name),
+            namespace=Names(platform).gateway_namespace(),
+            replicas=guard_replicas(platform, guardrail),
+        )
+        if files := rails_of(guardrail):
+            found[name]["files"] = files
+    return found
+
+
+def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
+    """Return the guards that the gate asks, by name."""
+    namespace = Names(platform).gateway_namespace()
+    return {
+        name: ClientGuardArgs(
+            failure=guardrail.failure.value,
+            phases=[phase.value for phase in guardrail.phases],
+            timeout_ms=timeout_ms(guardrail),
+            url=f"http://{_guard(name)}.{namespace}.svc:{PORT}",
+        )
+        for name, guardrail in used_guardrails(platform, GuardrailKind.NEMO).items()
+    }
+
+
+def guarded_models(platform: Platform, region: RegionPlan) -> dict[str, list[str]]:
+    """Return the guards of each model and adapter of a region that has some."""
+    known = used_guardrails(platform, GuardrailKind.NEMO)
+    found = {
+        model: [name for name in names if name in known]
+        for model, names in _by_model(platform, region).items()
+    }
+    return {model: names for model, names in found.items() if names}
+
+
+def _by_model(platform: Platform, region: RegionPlan) -> dict[str, tuple[str, ...]]:
+    """Return the guardrails of each name that clients may ask for in a region."""
+    return {
+        name: model.guardrails
+        for served, model in platform.models_in(region.name).items()
+        if model.guardrails
+        for name in (served, *model.adapters)
+    }
+
+
+def _guard(name: str) -> str:
+    return f"guardrail-{name}"
+
+
+def _template(platform: Platform, region: str, name: str, guardrail: Guardrail) -> ModelArmorArgs:
+    args = ModelArmorArgs(
+        filters=_filters(guardrail.filters or ArmorFilters()),
+        ignore_partial_failures=guardrail.failure is Failure.OPEN,
+        labels={"env": platform.environment},
+        location=region,
+        project=platform.project,
+        template_id=Names(platform).guardrail(name),
+    )
+    if guardrail.enforcement is not None:
+        args["enforcement"] = guardrail.enforcement.value
+    return args
+
+
+def _filters(filters: ArmorFilters) -> ArmorFiltersArgs:
+    found = filters.model_dump(mode="json", exclude_none=True)
+    return ArmorFiltersArgs(**{name: value for name, value in found.items() if value})

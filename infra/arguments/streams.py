@@ -1,0 +1,123 @@
+"""The translator of streams: topics, the identity of the workers, and the workers."""
+
+import pulumi
+
+from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
+from gke_inference.streams.stream_worker import StreamWorkerArgs
+from infra.arguments.ingress import collectors_namespace
+from infra.plan import RegionPlan
+from infra.plan.endpoint import endpoint
+from infra.plan.names import Names
+from infra.plan.streams import StreamPlan
+from infra.stack import Platform, ResultsKind
+
+
+def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArgs:
+    """Return the arguments of the workers' identity: what they may write of a bucket."""
+    args = WorkloadIdentityArgs(
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=stream.worker,
+    )
+    bucket = stream.settings.results.bucket
+    if bucket is not None:
+        args["bucket_roles"] = {"results": BucketAccessArgs(access="write", bucket=bucket)}
+    return args
+
+
+def topics_args(
+    platform: Platform, stream: StreamPlan, worker: pulumi.Input[str]
+) -> StreamTopicsArgs | None:
+    """Return the arguments of a stream's topics; none where Kafka has them."""
+    if stream.is_kafka:
+        return None
+    results = stream.settings.results
+    args = StreamTopicsArgs(
+        keeps_results=results.kind is ResultsKind.TOPIC,
+        labels={"env": platform.environment},
+        ordered=stream.settings.ordered,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        stream_name=stream.physical,
+        worker=worker,
+    )
+    if stream.settings.source.topic is not None:
+        args["topic"] = stream.settings.source.topic
+    if results.table is not None:
+        args["results_table"] = results.table
+    return args
+
+
+def worker_args(
+    platform: Platform,
+    stream: StreamPlan,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    topics: StreamTopics | None,
+) -> StreamWorkerArgs:
+    """Return the arguments of a stream's workers.
+
+    Args:
+        platform: The stack.
+        stream: The stream.
+        region: Its region.
+        address: Of the region's gateway.
+        topics: Its topics, where they are Pub/Sub's.
+    """
+    settings, namespace = stream.settings, region.namespace
+    model = platform.models[settings.model]
+    args = StreamWorkerArgs(
+        attempts=settings.attempts,
+        backlog_per_worker=settings.workers.backlog_per_worker,
+        dead_letters="",
+        deadline_seconds=settings.deadline_seconds,
+        endpoint=address.apply(lambda found: endpoint(platform.gateway, found)),
+        max_workers=settings.workers.max,
+        metrics_namespace=collectors_namespace(region.settings.mode),
+        min_workers=settings.workers.min,
+        model=settings.model,
+        names=[settings.model, *model.adapters],
+        namespace=namespace,
+        network_policy=platform.network_policies,
+        ordered=settings.ordered,
+        requests_per_worker=settings.workers.requests,
+        results=_results(stream),
+        scale_in_delay_seconds=settings.workers.scale_in_delay_seconds,
+        service_account=stream.worker,
+        stream_name=stream.name,
+        worker_name=stream.worker,
+    )
+    if model.task.value == "generate":
+        args["objective"] = f"{stream.pool}-{settings.priority.value}"
+        args["picker"] = f"{stream.pool}-picker.{namespace}.svc:{PICKER_METRICS_PORT}"
+    if settings.key_secret is not None:
+        args["key_secret"] = settings.key_secret
+    if topics is not None:
+        args["dead_letters"] = topics.dead_letters
+        args["results_topic"] = topics.results
+        args["subscription"] = topics.subscription
+        return args
+    source = settings.source
+    args["brokers"] = list(source.brokers)
+    args["cluster_name"] = region.cluster_name
+    args["dead_letters"] = f"{source.topic}-dead-letters"
+    args["group"] = source.group or stream.physical
+    args["source_topic"] = source.topic or ""
+    if source.secret is not None:
+        args["kafka_secret"] = source.secret
+    return args
+
+
+def _results(stream: StreamPlan) -> dict[str, str]:
+    results = stream.settings.results
+    found = {"kind": results.kind.value}
+    if results.bucket is not None:
+        found |= {"bucket": results.bucket, "prefix": results.prefix}
+    if results.table is not None:
+        found["table"] = results.table
+    if stream.is_kafka and results.kind is ResultsKind.TOPIC:
+        found["topic"] = results.topic or f"{stream.settings.source.topic}-results"
+    return found

@@ -1,0 +1,1 @@
+"""What the resources of a stack are registered with: providers, owners of fields, protection."""

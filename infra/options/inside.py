@@ -1,0 +1,55 @@
+"""How the objects of a cluster are registered: by which provider, whose they are, which images."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from infra.options.ownership import owned
+from infra.plan import RegionPlan
+from infra.plan.image_names import replaced, replacements
+from infra.stack import Layer, Platform
+
+
+def inside(
+    platform: Platform,
+    region: RegionPlan,
+    kubeconfig: pulumi.Input[str],
+    after: list[pulumi.Resource] | None = None,
+) -> pulumi.ResourceOptions:
+    """Return the options of objects in a cluster: their provider, owner and images.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        kubeconfig: Of the cluster.
+        after: What must be there before, and go later: where the stack makes it, the cluster.
+    """
+    # A new kubeconfig replaces nothing. Where the stack has no cluster, it is found by this name.
+    found_by = region.cluster_name if platform.layer is Layer.SERVING else region.name
+    # Objects go before the pools that run them, and a cluster goes last.
+    provider = kubernetes.Provider(
+        region.name,
+        cluster_identifier=f"{platform.project}/{found_by}",
+        kubeconfig=kubeconfig,
+        # A run that was killed is finished by the next one. In an existing cluster an object of the
+        # same name may be somebody else's: to take it over would be to delete it in the end.
+        upsert_existing_objects=region.settings.existing.cluster is None,
+        opts=pulumi.ResourceOptions(depends_on=after),
+    )
+    images = taken_from_repository(platform, region.name)
+    return pulumi.ResourceOptions(
+        providers=[provider], transformations=[owned(platform), *(images or [])]
+    )
+
+
+def taken_from_repository(
+    platform: Platform, region: str
+) -> list[pulumi.ResourceTransformation] | None:
+    """Return what makes every pod of a region take its images from the region's repository."""
+    references = replacements(platform, region)
+    if not references:
+        return None
+
+    def replace(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+        return pulumi.ResourceTransformationResult(replaced(args.props, references), args.opts)
+
+    return [replace]

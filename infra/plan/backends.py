@@ -1,0 +1,31 @@
+"""Which backends a platform has, and what stands for them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from infra.plan.served import ServedModel
+from infra.stack import Backend, BackendKind, Fallback, Layer, Platform
+
+RELAY: Final = "relay"
+"""Name of the relay's objects and of its service account, the same in every cluster."""
+
+
+def has_backends(platform: Platform) -> bool:
+    """Return whether a relay runs in the clusters of a platform."""
+    return bool(platform.backends) and platform.layer is Layer.ALL
+
+
+def kinds_of(platform: Platform) -> set[BackendKind]:
+    """Return the kinds of the backends of a platform."""
+    return {place.kind for backend in platform.backends.values() for place in backend.places}
+
+
+def secrets_of(backends: Mapping[str, Backend]) -> list[str]:
+    """Return the secrets that some backends name, sorted."""
+    places = [place for backend in backends.values() for place in backend.places]
+    return sorted({place.secret for place in places if place.secret is not None})
+
+
+def fallback_of(served: ServedModel) -> Fallback | None:
+    """Return the fallback of a model in a region; a canary has none of its own."""
+    return served.settings.fallback if served.version is None else None

@@ -1,0 +1,58 @@
+"""What a stream becomes: its region, its names, and the pool that answers."""
+
+from dataclasses import dataclass
+
+from infra.plan.names import Names, object_name
+from infra.stack import Platform, ResultsKind, SourceKind, Stream
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """One stream, resolved."""
+
+    name: str
+    settings: Stream
+    region: str
+    physical: str
+    """Name of its topic and subscription, and first part of the others."""
+    worker: str
+    """Name of its workers' objects and of their account."""
+    pool: str
+    """Name of the model's pool."""
+
+    @property
+    def is_kafka(self) -> bool:
+        """Whether its messages come from Kafka."""
+        return self.settings.source.kind is SourceKind.KAFKA
+
+
+def streams(platform: Platform) -> tuple[StreamPlan, ...]:
+    """Return the streams of a platform in the order of the stack."""
+    return tuple(
+        StreamPlan(
+            name=name,
+            settings=stream,
+            region=region_of(platform, stream),
+            physical=Names(platform).stream(name),
+            worker=f"stream-{name}",
+            pool=object_name(stream.model),
+        )
+        for name, stream in platform.streams.items()
+    )
+
+
+def region_of(platform: Platform, stream: Stream) -> str:
+    """Return the region of a stream's workers."""
+    if stream.region is not None:
+        return stream.region
+    return next(iter(platform.regions_of(platform.models[stream.model])))
+
+
+def has_topics(platform: Platform) -> bool:
+    """Return whether a stream uses Pub/Sub."""
+    return any(stream.source.kind is SourceKind.PUBSUB for stream in platform.streams.values())
+
+
+def has_tables(platform: Platform) -> bool:
+    """Return whether answers of a stream are rows of BigQuery."""
+    return any(stream.results.kind is ResultsKind.BIGQUERY for stream in platform.streams.values())

@@ -1,0 +1,92 @@
+"""Rules about backends: fields of their kind, names of their own, and fallbacks that can work."""
+
+from collections.abc import Iterator
+
+from gke_inference.backends.kinds import FIELDS, wrong_field
+from gke_inference.catalogue.input_error import InputError
+from infra.stack import Backend, BackendTarget, Engine, Layer, Model, Platform, Task
+from infra.stack.problems import join, one_of
+
+_OF_ONE = ("kind", "model", *FIELDS)
+
+
+def check_backends(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the backends of a platform, and with fallbacks to them."""
+    if platform.layer is not Layer.ALL and platform.backends:
+        rule = f"must be left out where layer is {platform.layer.value}"
+        yield InputError("backends", rule)
+        return
+    for name, backend in platform.backends.items():
+        yield from _check_name(platform, name)
+        yield from _check_places(join("backends", name), backend)
+    for name, model in platform.models.items():
+        if model.fallback is not None:
+            yield from _check_fallback(platform, name, model)
+
+
+def _check_name(platform: Platform, name: str) -> Iterator[InputError]:
+    taken = {*platform.models, *(each for m in platform.models.values() for each in m.adapters)}
+    if name in taken:
+        where = join("backends", name)
+        yield InputError(where, "must have a name that no model or adapter has", name)
+
+
+def _check_places(where: str, backend: Backend) -> Iterator[InputError]:
+    if backend.targets:
+        for field in _OF_ONE:
+            if getattr(backend, field) is not None:
+                yield InputError(join(where, field), "must be left out beside 'targets'")
+                return
+        for at, target in enumerate(backend.targets):
+            yield from _check_target(join(where, "targets", at), target)
+        return
+    for field in ("kind", "model"):
+        if getattr(backend, field) is None:
+            yield InputError(join(where, field), "is required without 'targets'")
+            return
+    yield from _check_target(where, backend.places[0])
+
+
+def _check_target(where: str, target: BackendTarget) -> Iterator[InputError]:
+    found = wrong_field(target.kind.value, target.model_dump())
+    if found is not None:
+        field, rule = found
+        value = getattr(target, field)
+        path = join(where, field)
+        yield InputError(path, rule) if value is None else InputError(path, rule, value)
+
+
+def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
+    fallback = model.fallback
+    if fallback is None:
+        return
+    where = join("models", name, "fallback")
+    if fallback.backend not in platform.backends:
+        known = sorted(platform.backends)
+        if known:
+            yield one_of(join(where, "backend"), fallback.backend, known)
+        else:
+            rule = "must be one of 'backends', of which there are none"
+            yield InputError(join(where, "backend"), rule, fallback.backend)
+        return
+    rule = _unfit(model)
+    if rule is not None:
+        yield InputError(where, rule)
+    prices = {} if platform.clients is None else platform.clients.prices
+    price = prices.get(fallback.backend)
+    if price is None or price.input_usd_per_million + price.output_usd_per_million == 0:
+        rule = f"needs 'clients.prices' of {fallback.backend}"
+        yield InputError(join(where, "monthly_usd"), rule, fallback.monthly_usd)
+
+
+def _unfit(model: Model) -> str | None:
+    """Return why no pool of a model can have a fallback; None: it can."""
+    if model.task is not Task.GENERATE or model.engine is not Engine.VLLM:
+        return "must be left out where no picker compares the queues of vLLM"
+    if model.disaggregated is not None:
+        return "must be left out where prefill and decode are disaggregated"
+    if model.adapters or model.live_adapters is not None:
+        return "must be left out where a model has adapters, which the backend has not"
+    if model.spanning is not None:
+        return "must be left out where a replica spans several hosts"
+    return None

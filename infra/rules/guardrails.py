@@ -1,0 +1,135 @@
+"""Rules about guardrails: each has what its kind needs, and is named where it can look."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import yaml
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.plan.clients import gated
+from infra.plan.guardrails import rails_of
+from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
+from infra.stack.problems import join, one_of
+
+_OWN = {
+    GuardrailKind.MODEL_ARMOR: ("enforcement", "filters", "floor"),
+    GuardrailKind.NEMO: ("config", "phases", "replicas"),
+}
+_LARGEST_BYTES = 1_000_000
+
+
+def check_guardrails(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the guardrails of a platform."""
+    if platform.layer is Layer.SERVING:
+        for name, model in platform.models.items():
+            if model.guardrails:
+                rule = "must be left out where layer is serving: the gateway is the platform's"
+                yield InputError(join("models", name, "guardrails"), rule)
+        return
+    for name, guardrail in platform.guardrails.items():
+        yield from _check_kind(join("guardrails", name), guardrail)
+    floors = [name for name, guardrail in platform.guardrails.items() if guardrail.floor]
+    for name in floors[1:]:
+        rule = f"must be true once: a project has one floor, which is that of {floors[0]!r}"
+        yield InputError(join("guardrails", name, "floor"), rule)
+    yield from _check_models(platform)
+    yield from _check_teams(platform)
+    yield from _check_used(platform)
+
+
+def _check_used(platform: Platform) -> Iterator[InputError]:
+    teams = {} if platform.clients is None else platform.clients.teams
+    named = {
+        name for user in (*platform.models.values(), *teams.values()) for name in user.guardrails
+    }
+    for name, guardrail in platform.guardrails.items():
+        if name not in named and not guardrail.floor:
+            rule = "must be named by a model or a team: it would check nothing"
+            yield InputError(join("guardrails", name), rule)
+
+
+def _check_kind(where: str, guardrail: Guardrail) -> Iterator[InputError]:
+    for kind, fields in _OWN.items():
+        for field in fields:
+            if kind is not guardrail.kind and field in guardrail.model_fields_set:
+                rule = f"must be left out where kind is {guardrail.kind.value}"
+                yield InputError(join(where, field), rule)
+    if guardrail.kind is GuardrailKind.NEMO:
+        yield from _check_rails(where, guardrail)
+        return
+    filters = guardrail.filters
+    if filters is None:
+        yield InputError(f"{where}.filters", "is required where kind is model-armor")
+    elif not any(filters.model_dump().values()):
+        yield InputError(f"{where}.filters", "must have a filter that is on", Bare("none"))
+
+
+def _check_rails(where: str, guardrail: Guardrail) -> Iterator[InputError]:
+    try:
+        files = rails_of(guardrail)
+    except ValueError as error:
+        yield InputError(f"{where}.config", str(error))
+        return
+    if not files:
+        return
+    size = sum(len(text.encode()) for text in files.values())
+    if size > _LARGEST_BYTES:
+        rule = f"must have at most {_LARGEST_BYTES} bytes, as a ConfigMap has"
+        yield InputError(f"{where}.config", rule, size)
+    try:
+        found: Any = yaml.safe_load(files["config.yml"])
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        yield InputError(f"{where}.config", f"must have YAML in config.yml: {reason}")
+        return
+    for phase in guardrail.phases:
+        if not _flows(found, phase.value):
+            rule = f"must have rails.{phase.value}.flows in config.yml, as phases has it"
+            yield InputError(f"{where}.config", rule, Bare("none"))
+
+
+def _flows(config: Any, phase: str) -> Any:
+    for key in ("rails", phase, "flows"):
+        if not isinstance(config, dict):
+            return None
+        config = cast("dict[str, Any]", config).get(key)
+    return config
+
+
+def _check_models(platform: Platform) -> Iterator[InputError]:
+    for model, settings in platform.models.items():
+        if settings.guardrails and settings.live_adapters is not None:
+            rule = "must be left out with live_adapters: their names are known to no guardrail"
+            yield InputError(join("models", model, "guardrails"), rule)
+        armor: list[str] = []
+        for at, name in enumerate(settings.guardrails):
+            where = join("models", model, "guardrails", at)
+            guardrail = platform.guardrails.get(name)
+            if guardrail is None:
+                yield one_of(where, name, sorted(platform.guardrails))
+            elif guardrail.kind is GuardrailKind.MODEL_ARMOR:
+                armor.append(name)
+                if settings.task is not Task.GENERATE:
+                    rule = f"must be of kind nemo where task is {settings.task.value}"
+                    yield InputError(where, rule, name)
+                if len(armor) > 1:
+                    rule = "must be the only one of kind model-armor: a model has one template"
+                    yield InputError(where, rule, name)
+            elif gated(platform) is None:
+                rule = (
+                    "needs 'clients.teams': guards of kind nemo are called by the gate of clients"
+                )
+                yield InputError(where, rule, name)
+
+
+def _check_teams(platform: Platform) -> Iterator[InputError]:
+    teams = {} if platform.clients is None else platform.clients.teams
+    for team, settings in teams.items():
+        for at, name in enumerate(settings.guardrails):
+            where = join("clients", "teams", team, "guardrails", at)
+            guardrail = platform.guardrails.get(name)
+            if guardrail is None:
+                yield one_of(where, name, sorted(platform.guardrails))
+            elif guardrail.kind is GuardrailKind.MODEL_ARMOR:
+                rule = "must be of kind nemo: the load balancer knows models, not teams"
+                yield InputError(where, rule, name)

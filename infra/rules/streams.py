@@ -1,0 +1,108 @@
+"""Rules about streams: a source that can be read, a model that answers, and results that fit."""
+
+import re
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import InputError
+from infra.plan.clients import gated
+from infra.stack import Layer, Platform, ResultsKind, SourceKind, Stream, Task
+from infra.stack.problems import join, one_of
+
+_TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
+_KAFKA_TOPIC = re.compile(r"[-._A-Za-z0-9]{1,249}")
+_BROKER = re.compile(r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?:[0-9]{1,5}")
+_LARGEST_PORT = 65_535
+_LONGEST_NAME = 30
+
+
+def check_streams(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the streams of a platform."""
+    if platform.streams and platform.layer is not Layer.ALL:
+        rule = "must be left out where layer is platform or serving"
+        yield InputError("streams", rule, len(platform.streams))
+        return
+    for name, stream in platform.streams.items():
+        where = join("streams", name)
+        if len(name) > _LONGEST_NAME:
+            rule = f"must be a name of at most {_LONGEST_NAME} characters"
+            yield InputError(where, rule, name)
+        for end in ("-results", "-dead-letters"):
+            other = name.removesuffix(end)
+            if other != name and other in platform.streams:
+                rule = f"must not end in {end}: the topic of streams.{other} has this name"
+                yield InputError(where, rule, name)
+        yield from _check_model(platform, where, stream)
+        yield from _check_source(where, stream)
+        yield from _check_results(where, stream)
+        yield from _check_workers(where, stream)
+
+
+def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[InputError]:
+    model = platform.models.get(stream.model)
+    if model is None:
+        yield one_of(join(where, "model"), stream.model, sorted(platform.models))
+        return
+    if model.task is Task.IMAGE:
+        rule = "must be a model of task generate or embed: answers are messages of text"
+        yield InputError(join(where, "model"), rule, stream.model)
+    regions = list(platform.regions_of(model))
+    if stream.region is not None and stream.region not in regions:
+        yield one_of(join(where, "region"), stream.region, regions)
+    clients = gated(platform)
+    if clients is not None and clients.anonymous is None and stream.key_secret is None:
+        rule = "is required where clients have teams: requests without a key get 401"
+        yield InputError(join(where, "key_secret"), rule)
+
+
+def _check_source(where: str, stream: Stream) -> Iterator[InputError]:
+    source, path = stream.source, join(where, "source")
+    if source.kind is SourceKind.PUBSUB:
+        if source.topic is not None and not _TOPIC.fullmatch(source.topic):
+            rule = "must be projects/PROJECT/topics/TOPIC"
+            yield InputError(join(path, "topic"), rule, source.topic)
+        for field in ("brokers", "group", "secret"):
+            if getattr(source, field):
+                rule = "must be left out where kind is pubsub"
+                yield InputError(join(path, field), rule, getattr(source, field))
+        return
+    if source.topic is None or not _KAFKA_TOPIC.fullmatch(source.topic):
+        rule = "must be the name of a topic of Kafka where kind is kafka"
+        yield InputError(join(path, "topic"), rule, source.topic)
+    if not source.brokers:
+        yield InputError(join(path, "brokers"), "must have a broker where kind is kafka", 0)
+    for at, broker in enumerate(source.brokers):
+        if not _BROKER.fullmatch(broker) or int(broker.rpartition(":")[2]) > _LARGEST_PORT:
+            yield InputError(join(path, "brokers", at), "must be HOST:PORT", broker)
+
+
+def _check_results(where: str, stream: Stream) -> Iterator[InputError]:
+    results, path = stream.results, join(where, "results")
+    needs = {ResultsKind.BUCKET: "bucket", ResultsKind.BIGQUERY: "table"}
+    for kind, field in needs.items():
+        value = getattr(results, field)
+        if results.kind is kind and value is None:
+            yield InputError(join(path, field), f"is required where kind is {kind.value}")
+        if results.kind is not kind and value is not None:
+            rule = f"must be left out where kind is {results.kind.value}"
+            yield InputError(join(path, field), rule, value)
+    if results.prefix and results.kind is not ResultsKind.BUCKET:
+        rule = f"must be left out where kind is {results.kind.value}"
+        yield InputError(join(path, "prefix"), rule, results.prefix)
+    is_kafka = stream.source.kind is SourceKind.KAFKA
+    if results.topic is not None and not (is_kafka and results.kind is ResultsKind.TOPIC):
+        rule = "must be left out but for answers of a stream of Kafka that are messages"
+        yield InputError(join(path, "topic"), rule, results.topic)
+    elif results.topic is not None and not _KAFKA_TOPIC.fullmatch(results.topic):
+        yield InputError(join(path, "topic"), "must be the name of a topic of Kafka", results.topic)
+    if is_kafka and results.topic is not None and results.topic == stream.source.topic:
+        rule = "must differ from source.topic: answers would be messages again"
+        yield InputError(join(path, "topic"), rule, results.topic)
+
+
+def _check_workers(where: str, stream: Stream) -> Iterator[InputError]:
+    workers, path = stream.workers, join(where, "workers")
+    if workers.min > workers.max:
+        yield InputError(join(path, "min"), f"must be at most max ({workers.max})", workers.min)
+    if stream.source.kind is SourceKind.KAFKA and workers.min == 0:
+        rule = "must be 1 or more where the source is Kafka: the workers report its backlog"
+        yield InputError(join(path, "min"), rule, 0)

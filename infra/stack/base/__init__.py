@@ -1,0 +1,1 @@
+"""Types of fields that every part of a stack uses."""

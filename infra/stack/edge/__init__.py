@@ -1,0 +1,1 @@
+"""Settings of what stands between clients and models."""

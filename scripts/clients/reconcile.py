@@ -1,0 +1,157 @@
+"""Whether the gates' records and the engines' counters say the same about tokens."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from gke_inference.catalogue.engines import engine
+from infra.plan import Plan, RegionPlan
+from scripts.accept.deployed import Cluster
+from scripts.terminal.tables import Listing, figure, print_table
+from twin.cluster.monitoring.promql import Sample
+
+LAG: Final = timedelta(seconds=30)
+"""Age of the newest count that is compared: engines are scraped every 15 seconds."""
+TOLERANCE: Final = 0.001
+"""Part of the engines' tokens by which the records may differ: requests that are under way when the
+time begins or ends are in one and not in the other."""
+SLACK: Final = 100
+"""Tokens by which they may always differ: engines count the request that warms them up, and what a
+replica counts after its last scrape is lost with it."""
+_KINDS: Final = ("prompt", "completion")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The time that is compared."""
+
+    begin: datetime
+    end: datetime
+
+    def has(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record is of this time."""
+        at = datetime.fromisoformat(str(record["time"]))
+        return self.begin <= at <= self.end
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Tokens of one model and kind, from both sides."""
+
+    model: str
+    kind: str
+    """`prompt` or `completion`."""
+    recorded: int
+    counted: int
+
+    @property
+    def difference(self) -> float:
+        """What the records miss, as a part of what the engines counted."""
+        return (self.counted - self.recorded) / max(self.counted, self.recorded, 1)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both say the same, within the tolerance."""
+        apart = abs(self.counted - self.recorded)
+        return apart <= max(SLACK, TOLERANCE * max(self.counted, self.recorded))
+
+
+def base_models(plan: Plan) -> dict[str, str]:
+    """Return the model behind every name that clients use: engines count adapters with it."""
+    return {
+        name: served
+        for served, model in plan.platform.models.items()
+        for name in (served, *model.adapters)
+    }
+
+
+def recorded(
+    records: Iterable[Mapping[str, Any]], bases: Mapping[str, str], window: Window
+) -> dict[tuple[str, str], int]:
+    """Return the tokens of records by model and kind."""
+    found: dict[tuple[str, str], int] = {}
+    for record in records:
+        model = bases.get(str(record.get("model")))
+        if model is None or not window.has(record):
+            continue
+        for kind in _KINDS:
+            key = (model, kind)
+            found[key] = found.get(key, 0) + int(record.get(f"{kind}_tokens", 0))
+    return found
+
+
+def counted(
+    clusters: Iterable[Cluster], window: Window, now: datetime
+) -> dict[tuple[str, str], int]:
+    """Return the tokens that engines counted by model and kind.
+
+    A counter's growth is its last value less that at the beginning, series by series; one that is
+    smaller at the end was reset, and counts from 0.
+
+    Raises:
+        QueryError, CloudError: Prometheus does not answer.
+    """
+    found: dict[tuple[str, str], int] = {}
+    long = round((window.end - window.begin).total_seconds())
+    late = round((now - window.end).total_seconds())
+    for cluster in clusters:
+        for model, kind, selector in _selectors(cluster.plan):
+            ends = cluster.query(f"last_over_time({selector}[{long}s] offset {late}s)")
+            begins = cluster.query(f"last_over_time({selector}[5m] offset {late + long}s)")
+            found[model, kind] = found.get((model, kind), 0) + _growth(begins, ends)
+    return found
+
+
+def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
+    """Return model, kind and series of what a region counts; a canary counts for its model."""
+    made: list[tuple[str, str, str]] = []
+    for served in region.served:
+        if served.settings.task.value != "generate":
+            continue
+        metrics = engine(served.settings.engine.value).metrics
+        names = {"prompt": metrics.prompt_tokens, "completion": metrics.answer_tokens}
+        inside = f'namespace="{served.namespace}",cluster="{region.cluster_name}"'
+        model = served.name if served.version is None else served.version.of
+        # where prefill and decode are apart both count the prompt, and decode replicas all of it
+        role = "" if served.prefill is None else ',role="decode"'
+        for kind, name in names.items():
+            if name is not None:
+                series = f'{name}{{{inside},job="{served.object_name}"{role}}}'
+                made.append((model, kind, series))
+    return made
+
+
+def _growth(begins: Sequence[Sample], ends: Sequence[Sample]) -> int:
+    before = {tuple(sorted(one.labels.items())): one.value for one in begins}
+    total = 0.0
+    for one in ends:
+        start = before.get(tuple(sorted(one.labels.items())), 0.0)
+        total += one.value - start if one.value >= start else one.value
+    return round(total)
+
+
+def compare(
+    records: Mapping[tuple[str, str], int], counters: Mapping[tuple[str, str], int]
+) -> list[Compared]:
+    """Return both sides beside each other, by model and kind; what neither has is left out."""
+    keys = sorted({*records, *counters}, key=lambda key: (key[0], _KINDS.index(key[1])))
+    rows = [Compared(*key, records.get(key, 0), counters.get(key, 0)) for key in keys]
+    return [row for row in rows if row.recorded or row.counted]
+
+
+def print_comparison(rows: Sequence[Compared]) -> None:
+    """Print the comparison as a table."""
+    table = Listing(
+        "MODEL", "TOKENS", figure("RECORDED"), figure("ENGINES"), figure("MISSING"), "AGREES"
+    )
+    for row in rows:
+        table.add_row(
+            row.model,
+            row.kind,
+            f"{row.recorded:,}",
+            f"{row.counted:,}",
+            f"{row.difference:.2%}",
+            "yes" if row.agrees else "no",
+        )
+    print_table(table)

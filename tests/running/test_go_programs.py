@@ -1,0 +1,36 @@
+"""The own tests of the programs in Go, which are Go's."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from twin.toolchain.gobuild import environment, find_go
+from twin.toolchain.registry import modules
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.parametrize("program", ["callout", "relay"])]
+WORKLOADS = Path(__file__).parents[2] / "workloads"
+
+
+def go(program: str, *argv: str) -> None:
+    answer = subprocess.run(
+        [find_go(lambda *_: None), *argv],
+        cwd=WORKLOADS / program,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_the_twin_builds_a_program_from_these_sources(program):
+    assert modules()[program].folder.resolve() == WORKLOADS / program
+
+
+def test_its_sources_have_nothing_that_go_vet_reports(program):
+    go(program, "vet", "./...")
+
+
+def test_its_packages_do_what_their_own_tests_say(program):
+    go(program, "test", "./...")

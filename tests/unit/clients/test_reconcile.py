@@ -1,0 +1,109 @@
+"""Records of requests and counters of engines, side by side."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from infra.plan import resolve
+from infra.reading.load import parse, read
+from scripts.clients.reconcile import (
+    Compared,
+    Window,
+    base_models,
+    compare,
+    counted,
+    recorded,
+)
+from tests.contract.infra.broken_stacks import edited
+from twin.cluster.monitoring.promql import Sample
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+WINDOW = Window(NOW - timedelta(hours=1), NOW - timedelta(seconds=30))
+PLAN = resolve(read("prod"))
+
+
+def record(model: str, minutes_ago: float, **tokens: int) -> dict[str, Any]:
+    at = (NOW - timedelta(minutes=minutes_ago)).isoformat().replace("+00:00", "Z")
+    return {"completion_tokens": 0, "model": model, "prompt_tokens": 0, "time": at} | tokens
+
+
+@dataclass
+class Counters:
+    """A cluster whose Prometheus has the counters of each job: at the beginning, and at the end."""
+
+    plan: Any
+    known: dict[str, tuple[float, float]]
+    asked: list[str]
+
+    def query(self, expression: str) -> list[Sample]:
+        self.asked.append(expression)
+        is_end = "[3570s]" in expression
+        return [
+            Sample({"job": job, "pod": "p"}, values[1] if is_end else values[0], 0)
+            for job, values in self.known.items()
+            if f'job="{job}"' in expression and "prompt_tokens" in expression
+        ]
+
+
+def test_records_of_adapters_count_for_their_model_and_older_ones_not_at_all():
+    lines = [
+        record("llama-3.1-8b", 10, prompt_tokens=100, completion_tokens=5),
+        record("sql", 5, prompt_tokens=10, completion_tokens=1),
+        record("llama-3.1-8b", 90, prompt_tokens=1000),
+        record("llama-3.1-8b", 0.1, prompt_tokens=1000),
+        record("somebody-elses", 5, prompt_tokens=7),
+    ]
+    assert recorded(lines, base_models(PLAN), WINDOW) == {
+        ("llama-3.1-8b", "prompt"): 110,
+        ("llama-3.1-8b", "completion"): 6,
+    }
+
+
+def test_counters_grow_series_by_series_and_one_that_was_reset_counts_from_zero():
+    region = PLAN.regions["us-central1"]
+    known = {"llama-3-1-8b": (1000.0, 1500.0), "gemma-3-27b": (900.0, 40.0)}
+    cluster: Any = Counters(region, known, [])
+    found = counted([cluster, cluster], WINDOW, NOW)
+    assert found["llama-3.1-8b", "prompt"] == 2 * 500
+    assert found["gemma-3-27b", "prompt"] == 2 * 40
+    assert found["llama-3.1-8b", "completion"] == 0
+    assert not any("embedding" in one for one in cluster.asked), "embeddings pass no gate"
+    assert f'cluster="{region.cluster_name}"' in cluster.asked[0]
+    assert cluster.asked[0].endswith("[3570s] offset 30s)")
+    assert cluster.asked[1].endswith("[5m] offset 3600s)")
+
+
+def test_a_canary_counts_for_its_model():
+    canary = {"percent": 10, "version": "v2", "weights": "llama-3.1-8b-v2"}
+    at = ["models", "llama-3.1-8b", "canary"]
+    platform = parse(json.dumps(edited("prod", [{"at": at, "value": canary}])))
+    known = {"llama-3-1-8b": (0.0, 90.0), "llama-3-1-8b-v2": (0.0, 10.0)}
+    cluster: Any = Counters(resolve(platform).regions["us-central1"], known, [])
+    found = counted([cluster], WINDOW, NOW)
+    assert found["llama-3.1-8b", "prompt"] == 100
+    assert ("llama-3.1-8b-v2", "prompt") not in found
+
+
+@pytest.mark.parametrize(
+    ("counts", "agrees", "difference"),
+    [
+        ((1_000_000, 1_000_000), True, 0.0),
+        ((999_500, 1_000_000), True, 0.0005),
+        ((998_000, 1_000_000), False, 0.002),
+        ((1_002_000, 1_000_000), False, -0.002),
+        ((0, 90), True, 1.0),
+        ((0, 110), False, 1.0),
+    ],
+)
+def test_both_sides_agree_within_a_thousandth_or_a_hundred_tokens(counts, agrees, difference):
+    row = Compared("m", "prompt", *counts)
+    assert row.agrees is agrees
+    assert row.difference == pytest.approx(difference, rel=1e-2, abs=1e-9)
+
+
+def test_a_model_that_nobody_asked_is_left_out():
+    rows = compare({("a", "prompt"): 5}, {("a", "prompt"): 5, ("b", "prompt"): 0})
+    assert [(row.model, row.kind) for row in rows] == [("a", "prompt")]

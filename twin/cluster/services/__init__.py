@@ -1,0 +1,1 @@
+"""How programs in a cluster reach its Services by name."""

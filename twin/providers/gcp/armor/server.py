@@ -1,0 +1,183 @@
+"""The stand-in for Model Armor as a process: Envoy's external processing, and its REST methods.
+
+`python -m twin.providers.gcp.armor.server ROOT GRPC_PORT HTTP_PORT` serves; `endpoint` starts it on
+first use. It keeps nothing: templates are those of the twin's cloud, and no text is written down.
+"""
+
+import http.server
+import json
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_ports
+from twin.providers.gcp.armor import messages, verdicts
+from twin.providers.gcp.armor.exchange import Exchange
+from twin.wire.property_values import CloudError, Json
+from twin.world.store import Store
+
+NAME: Final = "model-armor"
+_LOOPBACK: Final = "127.0.0.1"
+_STREAMS: Final = 64
+_METHOD: Final = re.compile(
+    r"/v1/(projects/[^/:]+/locations/[^/:]+/templates/[^/:]+)"
+    r":(sanitizeUserPrompt|sanitizeModelResponse)"
+)
+_DATA: Final = {
+    "sanitizeUserPrompt": "userPromptData",
+    "sanitizeModelResponse": "modelResponseData",
+}
+_CODES: Final = {
+    "INVALID_ARGUMENT": grpc.StatusCode.INVALID_ARGUMENT,
+    "NOT_FOUND": grpc.StatusCode.NOT_FOUND,
+    "PERMISSION_DENIED": grpc.StatusCode.PERMISSION_DENIED,
+}
+
+
+def endpoint(paths: TwinPaths) -> tuple[str, int]:
+    """Return where load balancers call it, started if it does not run.
+
+    Raises:
+        processes.ProcessError: it did not start.
+    """
+    return _LOOPBACK, _ports(paths)[0]
+
+
+def rest_url(paths: TwinPaths) -> str:
+    """Return the URL of its REST methods, started if it does not run."""
+    return f"http://{_LOOPBACK}:{_ports(paths)[1]}"
+
+
+def repair(paths: TwinPaths) -> None:
+    """Start it again, on its ports, where it ran once and ended."""
+    if _saved(paths) is not None:
+        _ports(paths)
+
+
+def _saved(paths: TwinPaths) -> tuple[int, int] | None:
+    try:
+        grpc_port, http_port = json.loads((paths.root / f"{NAME}.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return int(grpc_port), int(http_port)
+
+
+def _ports(paths: TwinPaths) -> tuple[int, int]:
+    paths.root.mkdir(parents=True, exist_ok=True)
+    with exclusive(paths.root / f"{NAME}.lock"):  # the controllers of several clusters ask
+        found = _saved(paths)
+        if found is not None and processes.pid_of(paths, NAME) is not None:
+            return found
+        grpc_port, http_port = found or free_ports(2)
+        (paths.root / f"{NAME}.json").write_text(json.dumps([grpc_port, http_port]))
+        argv = [sys.executable, "-m", __name__, str(paths.root), str(grpc_port), str(http_port)]
+        processes.ensure(paths, NAME, argv, ready=lambda: _answers(http_port))
+        return grpc_port, http_port
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((_LOOPBACK, port)) == 0
+
+
+def answer(store: Store, path: str, body: bytes) -> tuple[int, Json]:
+    """Return status and body of the answer to one REST call."""
+    match = _METHOD.fullmatch(path.partition("?")[0])
+    try:
+        if match is None:
+            raise CloudError(404, f"The requested URL {path} was not found.", "NOT_FOUND")
+        template, method = verdicts.template_of(store, match[1]), match[2]
+        text = _text(body, _DATA[method])
+        is_prompt = method == "sanitizeUserPrompt"
+        return 200, {"sanitizationResult": verdicts.sanitize(template, text, is_prompt=is_prompt)}
+    except CloudError as error:
+        told = {"code": error.status, "message": error.message, "status": error.reason}
+        return error.status, {"error": told}
+
+
+def _text(body: bytes, field: str) -> str:
+    try:
+        text: Any = json.loads(body)[field]["text"]
+    except (ValueError, KeyError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise CloudError(400, f"{field}.text: must be a text", "INVALID_ARGUMENT")
+    return text
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def do_POST(self) -> None:
+        """Answer a call."""
+        size = int(self.headers.get("Content-Length") or 0)
+        status, found = answer(self.store, self.path, self.rfile.read(size))
+        content = json.dumps(found).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=UTF-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        """Log nothing."""
+        del format, args
+
+
+class Callout:
+    """The gRPC service that load balancers call."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def process(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        """Answer the messages of one request."""
+        exchange = Exchange(self._store)
+        for request in requests:
+            try:
+                yield from exchange.answers(request)
+            except CloudError as error:
+                code = _CODES.get(error.reason, grpc.StatusCode.INTERNAL)
+                context.abort(code, error.message)
+
+
+def serve(paths: TwinPaths, grpc_port: int) -> Any:
+    """Return the gRPC server, started."""
+    callout = Callout(Store(paths.cloud_db))
+    server = grpc.server(ThreadPoolExecutor(_STREAMS))
+    handler = grpc.stream_stream_rpc_method_handler(
+        callout.process,
+        request_deserializer=messages.Request.FromString,
+        response_serializer=messages.Response.SerializeToString,
+    )
+    handlers = grpc.method_handlers_generic_handler(messages.SERVICE, {"Process": handler})
+    server.add_generic_rpc_handlers((handlers,))
+    server.add_insecure_port(f"{_LOOPBACK}:{grpc_port}")
+    server.start()
+    return server
+
+
+def main(root: Path, grpc_port: int, http_port: int) -> None:
+    """Serve both until the process ends."""
+    paths = TwinPaths(root)
+    running = serve(paths, grpc_port)
+    handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
+    try:
+        http.server.ThreadingHTTPServer((_LOOPBACK, http_port), handler).serve_forever()
+    finally:
+        running.stop(0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

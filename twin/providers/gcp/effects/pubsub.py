@@ -1,0 +1,181 @@
+"""Topics and subscriptions: one server for the whole twin, started with the first of them."""
+
+import http.client
+import json
+import socket
+import time
+from typing import Final
+
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_ports
+from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC, check_subscription, grants
+from twin.toolchain import named, provide, tool
+from twin.wire.property_values import CloudError, Json
+from twin.world.store import Record, Store
+
+NAME: Final = "pubsub"
+_LOOPBACK: Final = "127.0.0.1"
+_RELEASE_SECONDS: Final = 2.0
+_DELIVERED: Final = (
+    "ackDeadlineSeconds",
+    "deadLetterPolicy",
+    "enableMessageOrdering",
+    "messageRetentionDuration",
+    "retainAckedMessages",
+    "retryPolicy",
+    "topic",
+)
+"""What of a subscription the server knows; exports and pushes deliver nothing on the twin."""
+
+
+def address(paths: TwinPaths) -> str | None:
+    """Return `HOST:PORT` of the API (`PUBSUB_EMULATOR_HOST`); None where it does not run."""
+    found = None if processes.pid_of(paths, NAME) is None else _saved(paths)
+    return None if found is None else f"{_LOOPBACK}:{found['api']}"
+
+
+def metrics_address(paths: TwinPaths) -> str | None:
+    """Return `HOST:PORT` of the metrics; None where the server never ran."""
+    found = _saved(paths)
+    return None if found is None else f"{_LOOPBACK}:{found['admin']}"
+
+
+def repair(paths: TwinPaths) -> None:
+    """Start the server again where it ran once and ended; its messages are gone."""
+    if _saved(paths) is not None:
+        _ensure(paths)
+
+
+class TopicEffect(Effect):
+    """A topic of the server."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Create the topic."""
+        _call(world.paths, "PUT", record.id, {})
+        return {}
+
+    def delete(self, world: World, record: Record) -> None:
+        """Delete the topic."""
+        _call(world.paths, "DELETE", record.id, {})
+
+
+class SubscriptionEffect(Effect):
+    """A subscription of the server."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Create the subscription."""
+        _call(
+            world.paths, "PUT", record.id, _delivered(record, {**record.outputs, **record.inputs})
+        )
+        return {}
+
+    def update(self, world: World, record: Record, outputs: Json) -> Json:
+        """Change the subscription; its messages stay."""
+        check_subscription(outputs)
+        _call(world.paths, "PUT", record.id, _delivered(record, outputs))
+        return {}
+
+    def delete(self, world: World, record: Record) -> None:
+        """Delete the subscription with what it holds."""
+        _call(world.paths, "DELETE", record.id, {})
+
+
+class MemberEffect(Effect):
+    """A grant: the server asks what Pub/Sub's service agent may do."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Tell the server."""
+        del record
+        _grant(world.paths, world.store)
+        return {}
+
+    def delete(self, world: World, record: Record) -> None:
+        """Tell the server."""
+        _grant(world.paths, world.store, record.id)
+
+
+def _delivered(record: Record, values: Json) -> Json:
+    found = {key: values[key] for key in _DELIVERED if values.get(key) is not None}
+    topic = str(found["topic"])
+    if "/" not in topic:
+        found["topic"] = f"{record.id.partition('/subscriptions/')[0]}/topics/{topic}"
+    return found
+
+
+def _grant(paths: TwinPaths, store: Store, *without: str) -> None:
+    _ensure(paths)
+    _request(paths, "PUT", "/grants", grants(store, without))
+
+
+def _saved(paths: TwinPaths) -> dict[str, int] | None:
+    try:
+        return json.loads((paths.root / "pubsub.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _ensure(paths: TwinPaths) -> None:
+    paths.root.mkdir(parents=True, exist_ok=True)
+    with exclusive(paths.root / "pubsub.lock"):
+        if processes.pid_of(paths, NAME) is not None:
+            return
+        ports = _saved(paths)
+        if ports is None or not _are_free(list(ports.values())):
+            api, admin = free_ports(2)
+            ports = {"api": api, "admin": admin}
+        (paths.root / "pubsub.json").write_text(json.dumps(ports))
+        provide(named([NAME]))
+        where = [f"{_LOOPBACK}:{ports[name]}" for name in ("api", "admin")]
+        argv = [str(tool(NAME)), "--address", where[0], "--admin-address", where[1]]
+        known = list(ports.values())
+        processes.ensure(paths, NAME, argv, ready=lambda: all(map(_answers, known)))
+        _restore(paths)
+
+
+def _are_free(ports: list[int]) -> bool:
+    """Return whether nobody listens; a program that was killed can hold its ports a moment more."""
+    end = time.monotonic() + _RELEASE_SECONDS
+    while any(map(_answers, ports)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _restore(paths: TwinPaths) -> None:
+    """Give a new server the topics and subscriptions that the twin has."""
+    if not paths.cloud_db.exists():
+        return
+    store = Store(paths.cloud_db)
+    for record in store.find(TOPIC):
+        _request(paths, "PUT", f"/v1/{record.id}", {})
+    for record in store.find(SUBSCRIPTION):
+        if record.status == "ready":
+            _request(paths, "PUT", f"/v1/{record.id}", _delivered(record, record.outputs))
+    _request(paths, "PUT", "/grants", grants(store))
+
+
+def _call(paths: TwinPaths, method: str, resource: str, body: Json) -> None:
+    _ensure(paths)
+    _request(paths, method, f"/v1/{resource}", body)
+
+
+def _request(paths: TwinPaths, method: str, path: str, body: object) -> None:
+    connection = http.client.HTTPConnection(metrics_address(paths) or "", timeout=30)
+    try:
+        connection.request(method, path, body=json.dumps(body))
+        response = connection.getresponse()
+        text = response.read().decode(errors="replace").strip()
+    finally:
+        connection.close()
+    if response.status >= 400:
+        raise CloudError(response.status, text, "invalid")
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((_LOOPBACK, port)) == 0

@@ -1,0 +1,74 @@
+// Command pubsub is Pub/Sub on the twin: topics, subscriptions, and the delivery of messages, in memory.
+//
+//	pubsub --address HOST:PORT --admin-address HOST:PORT
+//
+// pstest keeps topics, subscriptions and schemas. The delivery is this program's own, since that of pstest has no
+// flow control, no backoff, one count of attempts for all subscriptions of a topic, and acknowledgement ids that
+// outlive their lease. It forgets everything at its end.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	pb "cloud.google.com/go/pubsub/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/pstest"
+	"google.golang.org/grpc"
+)
+
+const largestRequest = 10 << 20
+
+func main() {
+	address := flag.String("address", "", "address of the API, HOST:PORT")
+	admin := flag.String("admin-address", "", "address of metrics and of what the provider calls, HOST:PORT")
+	flag.Parse()
+	if err := run(*address, *admin); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+
+func run(address, admin string) error {
+	if address == "" {
+		return errors.New("--address: is required")
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	pstest.SetMinAckDeadline(10 * time.Second)
+	kept := pstest.NewServer()
+	defer kept.Close()
+	served := newServer(&kept.GServer)
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(largestRequest + 1<<20))
+	pb.RegisterPublisherServer(server, served)
+	pb.RegisterSubscriberServer(server, served)
+	pb.RegisterSchemaServiceServer(server, &kept.GServer)
+	go served.watch(10 * time.Millisecond)
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(listener) }()
+	if admin != "" {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /metrics", served.writeMetrics)
+		mux.HandleFunc("PUT /grants", served.readGrants)
+		served.admin(mux)
+		served.rest(mux)
+		go func() { failed <- http.ListenAndServe(admin, mux) }()
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	select {
+	case err := <-failed:
+		return err
+	case <-end:
+		server.Stop()
+		return nil
+	}
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+const (
+	// InputPhase is the check of prompts.
+	InputPhase = "input"
+	// OutputPhase is the check of answers.
+	OutputPhase = "output"
+
+	failOpen       = "open"
+	failClosed     = "closed"
+	maxGuardMillis = 60_000
+)
+
+// Guard is a service that looks at prompts and answers.
+type Guard struct {
+	// URL is where it is, without the path of its check.
+	URL    string   `json:"url"`
+	Phases []string `json:"phases"`
+	// Failure is `open` or `closed`: what happens without a verdict.
+	Failure       string `json:"failure"`
+	TimeoutMillis int64  `json:"timeout_ms"`
+}
+
+// NamedGuard is a guard and its name.
+type NamedGuard struct {
+	Name string
+	Guard
+}
+
+// Model is what the file says about a model besides its price.
+type Model struct {
+	Guards []string `json:"guards"`
+}
+
+// FailsClosed returns whether nothing passes without a verdict.
+func (g Guard) FailsClosed() bool { return g.Failure == failClosed }
+
+// Timeout returns how long one check may take.
+func (g Guard) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
+
+// GuardsOf returns the guards of a phase of a team's requests to a model: those of the model, then those
+// of the team, each once.
+func (c *Config) GuardsOf(team *Team, model, phase string) []NamedGuard {
+	var found []NamedGuard
+	var names []string
+	for _, name := range slices.Concat(c.Models[model].Guards, team.Guards) {
+		guard := c.Guards[name]
+		if slices.Contains(names, name) || !slices.Contains(guard.Phases, phase) {
+			continue
+		}
+		names = append(names, name)
+		found = append(found, NamedGuard{name, guard})
+	}
+	return found
+}
+
+func (c *Config) checkGuards() error {
+	for _, name := range sorted(c.Guards) {
+		if err := c.Guards[name].check("guards." + name); err != nil {
+			return err
+		}
+	}
+	for _, name := range sorted(c.Models) {
+		if err := c.checkGuardNames("models."+name, c.Models[name].Guards); err != nil {
+			return err
+		}
+	}
+	for _, name := range sorted(c.Teams) {
+		if err := c.checkGuardNames("teams."+name, c.Teams[name].Guards); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkGuardNames(field string, names []string) error {
+	for _, name := range names {
+		if _, has := c.Guards[name]; !has {
+			return fmt.Errorf("%s.guards: must be names of guards, got %q", field, name)
+		}
+	}
+	return nil
+}
+
+func (g Guard) check(field string) error {
+	address, err := url.Parse(g.URL)
+	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
+		return fmt.Errorf("%s.url: must be an http or https address, got %q", field, g.URL)
+	}
+	if len(g.Phases) == 0 {
+		return fmt.Errorf("%s.phases: must have %s, %s or both, got none", field, InputPhase, OutputPhase)
+	}
+	for _, phase := range g.Phases {
+		if phase != InputPhase && phase != OutputPhase {
+			return fmt.Errorf("%s.phases: must have %s, %s or both, got %q", field, InputPhase, OutputPhase, phase)
+		}
+	}
+	if g.Failure != failOpen && g.Failure != failClosed {
+		return fmt.Errorf("%s.failure: must be %s or %s, got %q", field, failOpen, failClosed, g.Failure)
+	}
+	if g.TimeoutMillis < 1 || g.TimeoutMillis > maxGuardMillis {
+		return fmt.Errorf("%s.timeout_ms: must be 1 to %d, got %d", field, maxGuardMillis, g.TimeoutMillis)
+	}
+	return nil
+}

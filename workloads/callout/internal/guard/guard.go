@@ -1,0 +1,154 @@
+// Package guard asks guards about prompts and answers: services that look at texts, and let them pass,
+// mask parts of them, or block them.
+//
+// Nothing of a text is logged or kept. What happens while a guard is away is its own setting: open lets
+// the text pass and counts it, closed refuses the request.
+package guard
+
+import (
+	"context"
+	"time"
+
+	"gke-inference/callout/internal/config"
+	"gke-inference/callout/internal/openai"
+)
+
+// Outcomes of a check, as the metric counts them.
+const (
+	allowed      = "allow"
+	blocked      = "block"
+	replaced     = "replace"
+	FailedOpen   = "failed_open"
+	failedClosed = "failed_closed"
+)
+
+// Text is a text of a request or an answer, and the role of the message that has it.
+type Text struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Block is why a text must not go on.
+type Block struct {
+	Guard   string
+	Message string
+}
+
+// Away is a guard that fails closed and gave no verdict.
+type Away struct{ Guard string }
+
+// Error names the guard.
+func (a *Away) Error() string { return "guard " + a.Guard + " gave no verdict" }
+
+// Observe counts a check by guard, phase and outcome.
+type Observe func(guard, phase, outcome string, took time.Duration)
+
+// Checks are the guards of one phase of a request, in their order.
+type Checks struct {
+	Guards  []config.NamedGuard
+	Phase   string
+	Model   string
+	Team    string
+	Client  *Client
+	Observe Observe
+}
+
+// IsNone returns whether there is no guard to ask.
+func (c *Checks) IsNone() bool { return c == nil || len(c.Guards) == 0 }
+
+// Check asks each guard about the texts. The texts that it returns are those that go on, masked where a
+// guard masks. An error is Away.
+func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error) {
+	if len(texts) == 0 {
+		return texts, nil, nil
+	}
+	for _, guard := range c.Guards {
+		began := time.Now()
+		verdict, err := c.Client.check(ctx, guard.Guard, question{c.Phase, c.Model, c.Team, texts})
+		if ctx.Err() != nil { // the client is gone, and the guard did nothing wrong
+			return nil, nil, &Away{guard.Name}
+		}
+		outcome := verdict.Action
+		if err != nil {
+			outcome = FailedOpen
+			if guard.FailsClosed() {
+				outcome = failedClosed
+			}
+		}
+		c.Observe(guard.Name, c.Phase, outcome, time.Since(began))
+		switch outcome {
+		case failedClosed:
+			return nil, nil, &Away{guard.Name}
+		case blocked:
+			return nil, &Block{guard.Name, verdict.Message}, nil
+		case replaced:
+			texts = verdict.Messages
+		}
+	}
+	return texts, nil, nil
+}
+
+// Unchecked counts a text that no guard could be asked about, and returns whether it may pass: it may
+// where every guard fails open.
+func (c *Checks) Unchecked() error {
+	for _, guard := range c.Guards {
+		if guard.FailsClosed() {
+			c.Observe(guard.Name, c.Phase, failedClosed, 0)
+			return &Away{guard.Name}
+		}
+		c.Observe(guard.Name, c.Phase, FailedOpen, 0)
+	}
+	return nil
+}
+
+// Prompt checks the body of a request and returns the one that goes on. A prompt of token numbers is
+// refused: no guard can read it.
+func (c *Checks) Prompt(ctx context.Context, body []byte) ([]byte, *openai.Error) {
+	found, err := openai.PromptTexts(body)
+	if err != nil {
+		return nil, err
+	}
+	masked, block, away := c.Check(ctx, textsOf(found))
+	switch {
+	case away != nil:
+		return nil, openai.Unavailable("A guardrail of this model cannot be reached now.")
+	case block != nil:
+		return nil, openai.ContentFiltered(block.Message)
+	}
+	return openai.Splice(body, found, contentsOf(masked)), nil
+}
+
+// Answer checks the whole body of an answer and returns the one that goes to the client.
+func (c *Checks) Answer(ctx context.Context, body []byte) ([]byte, *openai.Error) {
+	found, isReadable := openai.AnswerTexts(body)
+	if !isReadable {
+		if c.Unchecked() != nil {
+			return nil, openai.Unavailable("A guardrail of this model could not read the answer.")
+		}
+		return body, nil
+	}
+	masked, block, away := c.Check(ctx, textsOf(found))
+	switch {
+	case away != nil:
+		return nil, openai.Unavailable("A guardrail of this model cannot be reached now.")
+	case block != nil:
+		return openai.FilteredAnswer(openai.Splice(body, found, make([]string, len(found)))), nil
+	}
+	return openai.Splice(body, found, contentsOf(masked)), nil
+}
+
+func textsOf(found []openai.Text) []Text {
+	texts := make([]Text, len(found))
+	for at, one := range found {
+		texts[at] = Text{one.Role, one.Content}
+	}
+	return texts
+}
+
+func contentsOf(texts []Text) []string {
+	contents := make([]string, len(texts))
+	for at, one := range texts {
+		contents[at] = one.Content
+	}
+	return contents
+}

@@ -1,0 +1,387 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Done is the data of the event that ends a stream.
+const Done = "[DONE]"
+
+const (
+	// windowBytes of new text are checked together; a sentence of sentenceBytes does as well.
+	windowBytes   = 192
+	sentenceBytes = 64
+	// overlapBytes stay for the next window. A pattern must be shorter to be found across two.
+	overlapBytes = 128
+)
+
+// ChunkKind is what an event of a stream has.
+type ChunkKind int
+
+const (
+	// ChunkHeld is an event of nothing but texts, which are held now.
+	ChunkHeld ChunkKind = iota
+	// ChunkEndsChoices has a choice whose texts are complete.
+	ChunkEndsChoices
+	// ChunkOther has something besides texts, which Others returns.
+	ChunkOther
+	// ChunkUnreadable is no event of chats or completions.
+	ChunkUnreadable
+)
+
+// Which texts of a stream are meant.
+type Which int
+
+const (
+	// DueChoices are all texts that are held, but for the last part of each.
+	DueChoices Which = iota
+	// EndingChoices are the whole texts of the choices that the last event ended.
+	EndingChoices
+	// AllChoices are the whole texts of all choices.
+	AllChoices
+)
+
+// Chunks takes a stream of chats or completions apart into texts, one for each place of each choice,
+// and what comes with them.
+type Chunks struct {
+	base    map[string]any
+	places  []*place
+	choices []string
+	ended   map[string]bool
+	ending  map[string]bool
+	others  []any
+	other   map[string]any
+	isLast  bool
+}
+
+// place is where a choice has a growing text.
+type place struct {
+	choice string
+	index  any
+	fill   func(choice map[string]any, content string)
+	name   string
+	held   string
+	fresh  int
+}
+
+// NewChunks returns a stream of which nothing has come.
+func NewChunks() *Chunks { return &Chunks{ended: map[string]bool{}} }
+
+// Take reads the data of the next event.
+func (c *Chunks) Take(data []byte) ChunkKind {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var event map[string]any
+	if decoder.Decode(&event) != nil {
+		return ChunkUnreadable
+	}
+	c.ending, c.others, c.other, c.isLast = map[string]bool{}, nil, event, false
+	choices, isList := event["choices"].([]any)
+	if !isList {
+		_, isError := event["error"]
+		if !isError {
+			return ChunkUnreadable
+		}
+	}
+	if len(choices) == 0 {
+		c.isLast = true
+		return ChunkOther
+	}
+	c.base = map[string]any{}
+	for name, value := range event {
+		if name != "choices" && name != "usage" {
+			c.base[name] = value
+		}
+	}
+	for _, one := range choices {
+		choice, isObject := one.(map[string]any)
+		if !isObject || !c.takeChoice(choice) {
+			return ChunkUnreadable
+		}
+	}
+	switch {
+	case len(c.ending) > 0:
+		return ChunkEndsChoices
+	case len(c.others) > 0:
+		return ChunkOther
+	default:
+		return ChunkHeld
+	}
+}
+
+// takeChoice moves the texts of a choice to where they are held; what else it has goes on as it is.
+func (c *Chunks) takeChoice(choice map[string]any) bool {
+	if choice["index"] == nil {
+		choice["index"] = json.Number("0")
+	}
+	key := fmt.Sprint(choice["index"])
+	if !c.isKnown(key) {
+		c.choices = append(c.choices, key)
+	}
+	delete(choice, "logprobs")
+	delete(choice, "token_ids")
+	hasMore := choice["finish_reason"] != nil
+	if hasMore {
+		c.ending[key], c.ended[key] = true, true
+	}
+	if text, has := choice["text"]; has {
+		content, isString := text.(string)
+		if !isString {
+			return false
+		}
+		c.hold(key, "text", choice["index"], content, func(one map[string]any, content string) { one["text"] = content })
+		choice["text"] = ""
+	}
+	delta, hasDelta := choice["delta"].(map[string]any)
+	if hasDelta {
+		isMore, ok := c.takeDelta(key, choice["index"], delta)
+		if !ok {
+			return false
+		}
+		hasMore = hasMore || isMore
+	}
+	if hasMore {
+		c.others = append(c.others, choice)
+	}
+	return true
+}
+
+// deltaTexts are the texts of a chat's delta.
+var deltaTexts = []string{"content", "reasoning_content", "reasoning", "refusal"}
+
+func (c *Chunks) takeDelta(key string, index any, delta map[string]any) (hasMore, ok bool) {
+	for _, name := range deltaTexts {
+		value, has := delta[name]
+		if !has || value == nil {
+			continue
+		}
+		content, isString := value.(string)
+		if !isString {
+			return false, false
+		}
+		c.hold(key, name, index, content, func(one map[string]any, content string) {
+			one["delta"] = map[string]any{name: content}
+		})
+		delta[name] = ""
+	}
+	calls, hasCalls := delta["tool_calls"].([]any)
+	if hasCalls {
+		for _, one := range calls {
+			if !c.takeCall(key, index, one) {
+				return false, false
+			}
+		}
+	}
+	for name, value := range delta {
+		if name == "tool_calls" {
+			hasMore = hasMore || hasNames(calls)
+			continue
+		}
+		text, isString := value.(string)
+		isNothing := value == nil || (isString && text == "")
+		if !isNothing && name != "role" && !slices.Contains(deltaTexts, name) {
+			return false, false // a text that nobody holds, such as a transcript, would pass unseen
+		}
+		hasMore = hasMore || !isNothing
+	}
+	return hasMore, true
+}
+
+// callMembers are what a call of a function has; its arguments are held.
+var callMembers = []string{"index", "id", "type", "function"}
+
+func (c *Chunks) takeCall(key string, index, found any) bool {
+	call, isObject := found.(map[string]any)
+	if !isObject {
+		return false
+	}
+	for name := range call {
+		if !slices.Contains(callMembers, name) {
+			return false
+		}
+	}
+	function, hasFunction := call["function"].(map[string]any)
+	if !hasFunction {
+		return true
+	}
+	arguments, has := function["arguments"].(string)
+	if !has {
+		return function["arguments"] == nil
+	}
+	number := call["index"]
+	c.hold(key, fmt.Sprint("call ", number), index, arguments, func(one map[string]any, content string) {
+		one["delta"] = map[string]any{"tool_calls": []any{
+			map[string]any{"index": number, "function": map[string]any{"arguments": content}},
+		}}
+	})
+	function["arguments"] = ""
+	return true
+}
+
+func hasNames(calls []any) bool {
+	for _, one := range calls {
+		call, _ := one.(map[string]any)
+		function, _ := call["function"].(map[string]any)
+		if call["id"] != nil || function["name"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Chunks) isKnown(choice string) bool {
+	for _, one := range c.choices {
+		if one == choice {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Chunks) hold(choice, name string, index any, content string, fill func(map[string]any, string)) {
+	if content == "" {
+		return
+	}
+	for _, one := range c.places {
+		if one.choice == choice && one.name == name {
+			one.held += content
+			one.fresh += len(content)
+			return
+		}
+	}
+	c.places = append(c.places, &place{choice, index, fill, name, content, len(content)})
+}
+
+// EndsStream returns whether the last event comes after all choices, as that of the usage does.
+func (c *Chunks) EndsStream() bool { return c.isLast }
+
+// IsDue returns whether a text has grown by a window.
+func (c *Chunks) IsDue() bool {
+	for _, one := range c.places {
+		last, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(one.held, unicode.IsSpace))
+		isSentence := one.fresh >= sentenceBytes && strings.ContainsRune(".!?…。！？", last)
+		if one.fresh >= windowBytes || isSentence {
+			return true
+		}
+	}
+	return false
+}
+
+// Held returns the texts to check.
+func (c *Chunks) Held(which Which) []string {
+	var found []string
+	for _, one := range c.meant(which) {
+		found = append(found, one.held)
+	}
+	return found
+}
+
+func (c *Chunks) meant(which Which) []*place {
+	var found []*place
+	for _, one := range c.places {
+		isMeant := which != EndingChoices || c.ending[one.choice]
+		isNew := which != DueChoices || one.fresh > 0
+		if isMeant && isNew && one.held != "" {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// Release returns the events of texts that were found clean, as they are now.
+func (c *Chunks) Release(which Which, clean []string) []byte {
+	var out []byte
+	for at, one := range c.meant(which) {
+		cut := len(clean[at])
+		if which == DueChoices {
+			cut = cutOf(clean[at])
+		}
+		one.held, one.fresh = clean[at][cut:], 0
+		if cut == 0 {
+			continue
+		}
+		choice := map[string]any{"index": one.index, "finish_reason": nil}
+		one.fill(choice, clean[at][:cut])
+		out = append(out, c.event([]any{choice})...)
+	}
+	return out
+}
+
+// cutOf returns how much of a checked text goes on: up to a space before the overlap, so that no word
+// is cut; a text without spaces is cut between two characters.
+func cutOf(text string) int {
+	cut := len(text) - overlapBytes
+	if cut <= 0 {
+		return 0
+	}
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	space := strings.LastIndexFunc(text[:cut], unicode.IsSpace)
+	if space < 0 {
+		if len(text) < 4*overlapBytes {
+			return 0
+		}
+		return cut
+	}
+	_, size := utf8.DecodeRuneInString(text[space:])
+	return space + size
+}
+
+// Others returns the last event without the texts that are held.
+func (c *Chunks) Others() []byte {
+	if len(c.others) == 0 {
+		return encoded(c.other)
+	}
+	c.other["choices"] = c.others
+	return encoded(c.other)
+}
+
+// Filtered returns the last event of a stream that a guardrail blocks: each choice ends there.
+func (c *Chunks) Filtered() []byte {
+	var choices []any
+	for _, one := range c.choices {
+		if c.ended[one] && !c.ending[one] {
+			continue
+		}
+		choice := map[string]any{"index": json.Number(one), "finish_reason": contentFilter}
+		if object, _ := c.base["object"].(string); object == "text_completion" {
+			choice["text"] = ""
+		} else {
+			choice["delta"] = map[string]any{}
+		}
+		choices = append(choices, choice)
+	}
+	return c.event(choices)
+}
+
+func (c *Chunks) event(choices []any) []byte {
+	event := map[string]any{"choices": choices}
+	for name, value := range c.base {
+		event[name] = value
+	}
+	return encoded(event)
+}
+
+func encoded(event map[string]any) []byte {
+	var made bytes.Buffer
+	made.WriteString("data: ")
+	encoder := json.NewEncoder(&made)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(event) != nil { // it was decoded from JSON
+		return nil
+	}
+	made.WriteString("\n")
+	return made.Bytes()
+}
+
+// StreamError returns the event of an error in a stream that has begun.
+func StreamError(message string) []byte {
+	return append(append([]byte("data: "), Unavailable(message).Body()...), "\n\n"...)
+}

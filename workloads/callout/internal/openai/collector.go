@@ -1,0 +1,100 @@
+package openai
+
+import "encoding/json"
+
+const maxCollectedBytes = 48 << 10
+
+// Collector gathers the text of an answer while its bytes pass, for a later request to have.
+type Collector struct {
+	stream *events
+	body   []byte
+	text   []byte
+	finish string
+	unfit  bool
+}
+
+// NewCollector returns the collector of one answer.
+func NewCollector(isStream bool) *Collector {
+	c := &Collector{}
+	if isStream {
+		c.stream = &events{found: func(data []byte) bool { c.event(data); return false }}
+	}
+	return c
+}
+
+// Write takes the next piece of the body, as the client gets it.
+func (c *Collector) Write(piece []byte) {
+	switch {
+	case c.unfit:
+	case c.stream != nil:
+		c.stream.pass(piece)
+	case len(c.body)+len(piece) > maxCollectedBytes:
+		c.unfit, c.body = true, nil
+	default:
+		c.body = append(c.body, piece...)
+	}
+}
+
+// Text returns the whole text, and whether the answer is one that ended by itself and is nothing but text.
+func (c *Collector) Text() (string, bool) {
+	if c.stream == nil && !c.unfit {
+		c.choices(c.body)
+	}
+	return string(c.text), !c.unfit && c.finish == "stop" && len(c.text) > 0
+}
+
+func (c *Collector) event(data []byte) {
+	if string(data) != "[DONE]" && len(data) > 0 {
+		c.choices(data)
+	}
+}
+
+// spoken is what a choice says: a whole message, or the next piece of a stream's.
+type spoken map[string]json.RawMessage
+
+func (c *Collector) choices(document []byte) {
+	var found struct {
+		Choices []struct {
+			Index   int     `json:"index"`
+			Finish  *string `json:"finish_reason"`
+			Message spoken  `json:"message"`
+			Delta   spoken  `json:"delta"`
+		} `json:"choices"`
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(document, &found) != nil || len(found.Choices) > 1 || !isNothing(found.Error) {
+		c.unfit = true
+		return
+	}
+	for _, choice := range found.Choices {
+		if choice.Index != 0 {
+			c.unfit = true
+		}
+		c.say(choice.Message)
+		c.say(choice.Delta)
+		if choice.Finish != nil {
+			c.finish = *choice.Finish
+		}
+	}
+}
+
+// say takes the text; whatever else is said, such as a call of a tool, makes the answer unfit.
+func (c *Collector) say(said spoken) {
+	for name, value := range said {
+		switch {
+		case name == "role" || isNothing(value):
+		case name == "content":
+			piece, _ := text(value)
+			c.text = append(c.text, piece...)
+		default:
+			c.unfit = true
+		}
+	}
+	if len(c.text) > maxCollectedBytes {
+		c.unfit = true
+	}
+}
+
+func isNothing(value json.RawMessage) bool {
+	return len(value) == 0 || isEmpty(value) || string(value) == `""` || string(value) == "{}"
+}

@@ -1,0 +1,78 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+type replayed struct {
+	ID      string         `json:"id"`
+	Object  string         `json:"object"`
+	Created int64          `json:"created"`
+	Model   string         `json:"model"`
+	Choices []replayChoice `json:"choices"`
+	Usage   *replayUsage   `json:"usage,omitempty"`
+}
+
+type replayChoice struct {
+	Index   int            `json:"index"`
+	Message *replayMessage `json:"message,omitempty"`
+	Delta   *replayMessage `json:"delta,omitempty"`
+	Finish  *string        `json:"finish_reason"`
+}
+
+type replayMessage struct {
+	Role    string `json:"role,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+type replayUsage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Total      int64 `json:"total_tokens"`
+}
+
+// Replay returns the body of an answer to a chat request with a text that is known, whole or as a
+// stream, and its content type.
+//
+// The usage is that of the request that the text was made for, as OpenAI's own shape has no other.
+func Replay(request Request, answer string, used Usage, now time.Time) (body []byte, contentType string) {
+	stop := "stop"
+	made := replayed{
+		ID: "chatcmpl-" + uuid.NewString(), Object: "chat.completion", Created: now.Unix(), Model: request.Model,
+	}
+	usage := &replayUsage{Prompt: used.Prompt, Completion: used.Completion, Total: used.Prompt + used.Completion}
+	if !request.Stream {
+		made.Choices = []replayChoice{{Message: &replayMessage{Role: "assistant", Content: answer}, Finish: &stop}}
+		made.Usage = usage
+		return marshalled(made), "application/json"
+	}
+	made.Object = "chat.completion.chunk"
+	var events bytes.Buffer
+	send := func(choices []replayChoice, usage *replayUsage) {
+		made.Choices, made.Usage = choices, usage
+		events.WriteString("data: ")
+		events.Write(marshalled(made))
+		events.WriteString("\n\n")
+	}
+	send([]replayChoice{{Delta: &replayMessage{Role: "assistant", Content: answer}}}, nil)
+	send([]replayChoice{{Delta: &replayMessage{}, Finish: &stop}}, nil)
+	if request.IncludeUsage {
+		send([]replayChoice{}, usage)
+	}
+	events.WriteString("data: [DONE]\n\n")
+	return events.Bytes(), "text/event-stream; charset=utf-8"
+}
+
+func marshalled(value any) []byte {
+	var made bytes.Buffer
+	encoder := json.NewEncoder(&made)
+	encoder.SetEscapeHTML(false) // which would make some characters six times as long
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // numbers and texts only
+	}
+	return bytes.TrimSuffix(made.Bytes(), []byte("\n"))
+}

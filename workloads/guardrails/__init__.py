@@ -1,0 +1,1 @@
+"""A guard of prompts and answers: NVIDIA's NeMo Guardrails behind one HTTP call."""

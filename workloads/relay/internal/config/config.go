@@ -1,0 +1,113 @@
+// Package config reads the file of backends, and follows its changes.
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Kinds of credentials that a target takes.
+const (
+	AuthNone    = "none"
+	AuthSecret  = "secret"
+	AuthGoogle  = "google"
+	AuthIDToken = "id-token"
+)
+
+// Config is one version of the file, checked.
+type Config struct {
+	// Backends are what clients ask for, by the name in `model`.
+	Backends map[string]*Backend `json:"backends"`
+	// Fallback is set where the program is a replica of a pool.
+	Fallback *Fallback `json:"fallback"`
+}
+
+// Backend is one model that runs elsewhere.
+type Backend struct {
+	// ForceUsage keeps the usage of every stream, also where the client did not ask for it: something
+	// in front of this program counts tokens by it.
+	ForceUsage     bool      `json:"force_usage"`
+	TimeoutSeconds float64   `json:"timeout_seconds"`
+	Targets        []*Target `json:"targets"`
+}
+
+// Target is one place where a backend runs.
+type Target struct {
+	Name   string `json:"name"`
+	URL    string `json:"url"`
+	Model  string `json:"model"`
+	Weight int    `json:"weight"`
+	Auth   Auth   `json:"auth"`
+	// Paths are those that the target has, such as `chat/completions`; empty: all that are relayed.
+	Paths []string `json:"paths"`
+}
+
+// Auth is how a target knows the platform.
+type Auth struct {
+	Kind string `json:"kind"`
+	// Secret is projects/P/secrets/S of Secret Manager.
+	Secret string `json:"secret"`
+	// Audience and ServiceAccount are of an ID token: who it is for, and whose it is.
+	Audience       string `json:"audience"`
+	ServiceAccount string `json:"service_account"`
+}
+
+// Fallback makes the program a replica of a model's pool, which takes what the engines cannot.
+type Fallback struct {
+	// Model is the name of one of the backends.
+	Model string `json:"model"`
+	// AfterQueue is the queue that every engine has before requests are taken.
+	AfterQueue int     `json:"after_queue"`
+	MonthlyUSD float64 `json:"monthly_usd"`
+	InputUSD   float64 `json:"input_usd_per_million"`
+	OutputUSD  float64 `json:"output_usd_per_million"`
+	// Namespace, Selector and Port find the engines; Count is the ConfigMap of what was spent.
+	Namespace string            `json:"namespace"`
+	Selector  map[string]string `json:"selector"`
+	Port      int               `json:"port"`
+	Count     string            `json:"count"`
+	// Refused are objectives whose requests are not worth money, such as POOL-batch.
+	Refused []string    `json:"refused_objectives"`
+	Metrics MetricNames `json:"metrics"`
+}
+
+// MetricNames are what the pool's picker reads of each replica.
+type MetricNames struct {
+	Queue     string `json:"queue"`
+	Running   string `json:"running"`
+	KVCache   string `json:"kv_cache"`
+	CacheInfo string `json:"cache_info"`
+}
+
+// Parse reads and checks a file's content. An error is one line: field, rule and value.
+func Parse(content []byte) (*Config, error) {
+	asJSON, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, errors.New(oneLine(err.Error()))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(asJSON))
+	decoder.DisallowUnknownFields()
+	made := &Config{}
+	if err := decoder.Decode(made); err != nil {
+		return nil, explained(err)
+	}
+	return made, made.check()
+}
+
+func explained(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: must be %s, got %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
+		return fmt.Errorf("%s: must be a field of the file, got an unknown one", strings.Trim(name, `"`))
+	}
+	return errors.New(oneLine(err.Error()))
+}
+
+func oneLine(message string) string { return strings.Join(strings.Fields(message), " ") }

@@ -1,0 +1,148 @@
+// Package fallback makes the relay a replica of a model's pool that takes what the engines cannot.
+package fallback
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	apiTimeout    = 5 * time.Second
+	largestAnswer = 32 << 20
+)
+
+var errConflict = errors.New("status 409")
+
+// Kube is the API server of the cluster, as the pod's service account sees it.
+type Kube struct {
+	server string
+	folder string
+	client *http.Client
+}
+
+// NewKube returns the API server that the environment names.
+func NewKube(folder string) (*Kube, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: are required of a fallback")
+	}
+	authorities := x509.NewCertPool()
+	content, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
+	if err != nil || !authorities.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s: must have the certificates of the API server in ca.crt", folder)
+	}
+	return &Kube{
+		server: "https://" + net.JoinHostPort(host, port), folder: folder,
+		client: &http.Client{Timeout: apiTimeout, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: authorities}, MaxIdleConnsPerHost: 4,
+		}},
+	}, nil
+}
+
+func (k *Kube) call(ctx context.Context, method, path string, body any, into any) error {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, k.server+path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	// kubelets renew the token
+	token, err := os.ReadFile(filepath.Join(k.folder, "token"))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	answer, err := k.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	found, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	switch {
+	case err != nil:
+		return err
+	case answer.StatusCode == http.StatusConflict:
+		return errConflict
+	case answer.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s %s: status %d", method, strings.SplitN(path, "?", 2)[0], answer.StatusCode)
+	}
+	return json.Unmarshal(found, into)
+}
+
+type configMap struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Data map[string]string `json:"data"`
+}
+
+func (k *Kube) readMap(ctx context.Context, namespace, name string) (*configMap, error) {
+	found := &configMap{}
+	return found, k.call(ctx, http.MethodGet, mapPath(namespace, name), nil, found)
+}
+
+// writeMap changes a ConfigMap that nobody else changed since it was read.
+func (k *Kube) writeMap(ctx context.Context, namespace, name, version string, data map[string]string) error {
+	change := map[string]any{"metadata": map[string]string{"resourceVersion": version}, "data": data}
+	return k.call(ctx, http.MethodPatch, mapPath(namespace, name)+"?fieldManager=relay", change, &configMap{})
+}
+
+func mapPath(namespace, name string) string {
+	return "/api/v1/namespaces/" + namespace + "/configmaps/" + name
+}
+
+// readyPods returns the addresses of the pods that can answer, sorted.
+func (k *Kube) readyPods(ctx context.Context, namespace string, selector map[string]string) ([]string, error) {
+	var labels []string
+	for name, value := range selector {
+		labels = append(labels, name+"="+value)
+	}
+	slices.Sort(labels)
+	var found struct {
+		Items []struct {
+			Metadata struct {
+				DeletionTimestamp *string `json:"deletionTimestamp"`
+			} `json:"metadata"`
+			Status struct {
+				PodIP      string `json:"podIP"`
+				Conditions []struct {
+					Type   string `json:"type"`
+					Status string `json:"status"`
+				} `json:"conditions"`
+			} `json:"status"`
+		} `json:"items"`
+	}
+	path := "/api/v1/namespaces/" + namespace + "/pods?labelSelector=" + url.QueryEscape(strings.Join(labels, ","))
+	if err := k.call(ctx, http.MethodGet, path, nil, &found); err != nil {
+		return nil, err
+	}
+	addresses := []string{}
+	for _, pod := range found.Items {
+		isReady := false
+		for _, condition := range pod.Status.Conditions {
+			isReady = isReady || condition.Type == "Ready" && condition.Status == "True"
+		}
+		if isReady && pod.Status.PodIP != "" && pod.Metadata.DeletionTimestamp == nil {
+			addresses = append(addresses, pod.Status.PodIP)
+		}
+	}
+	slices.Sort(addresses)
+	return addresses, nil
+}

@@ -1,0 +1,197 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+)
+
+const (
+	largestEvent = 4 << 20
+	largestRead  = 8 << 20
+	// bytesBeside is about what an event has beside its text: id, time, model and the names of its fields.
+	bytesBeside = 200
+)
+
+// Usage is the tokens of a request and its answer.
+type Usage struct {
+	Input, Output int64
+	// IsGuess is set where the backend did not report them.
+	IsGuess bool
+}
+
+type reported struct {
+	Usage *struct {
+		Input       int64 `json:"prompt_tokens"`
+		Output      int64 `json:"completion_tokens"`
+		InputOfNew  int64 `json:"input_tokens"`
+		OutputOfNew int64 `json:"output_tokens"`
+		Total       int64 `json:"total_tokens"`
+	} `json:"usage"`
+	Choices *[]json.RawMessage `json:"choices"`
+}
+
+func (r *reported) usage() *Usage {
+	if r.Usage == nil {
+		return nil
+	}
+	input, output := r.Usage.Input+r.Usage.InputOfNew, r.Usage.Output+r.Usage.OutputOfNew
+	// some providers have a model's thoughts in the sum alone
+	return &Usage{Input: max(0, input), Output: max(0, output, r.Usage.Total-input)}
+}
+
+// Stream passes a stream of events on, reads its usage, and takes the event out that carries nothing else
+// where the client did not ask for it. The end is called once, with what the answer used.
+type Stream struct {
+	body    io.ReadCloser
+	reader  *bufio.Reader
+	strips  bool
+	input   int64
+	end     func(Usage)
+	ended   sync.Once
+	pending []byte
+	event   []byte
+	events  int64
+	bytes   int64
+	found   *Usage
+	err     error
+}
+
+// NewStream returns a stream of a request.
+func NewStream(body io.ReadCloser, request *Request, strips bool, end func(Usage)) *Stream {
+	return &Stream{
+		body: body, reader: bufio.NewReaderSize(body, 64<<10), strips: strips, end: end,
+		input: request.Guess().Input,
+	}
+}
+
+// Read returns whole events.
+func (s *Stream) Read(into []byte) (int, error) {
+	for len(s.pending) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		s.next()
+	}
+	n := copy(into, s.pending)
+	s.pending = s.pending[n:]
+	return n, nil
+}
+
+// next reads a line; an event ends with an empty one.
+func (s *Stream) next() {
+	line, err := s.reader.ReadSlice('\n')
+	s.event = append(s.event, line...)
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		if len(s.event) > largestEvent {
+			s.pass()
+		}
+		return
+	case err != nil:
+		s.err = err
+		s.flush()
+		return
+	}
+	if len(bytes.TrimRight(line, "\r\n")) == 0 || len(s.event) > largestEvent {
+		s.flush()
+	}
+}
+
+func (s *Stream) flush() {
+	if !s.isOnlyUsage() || !s.strips {
+		s.pass()
+		return
+	}
+	s.event = s.event[:0]
+}
+
+func (s *Stream) pass() {
+	s.pending = append(s.pending[:0:0], s.event...)
+	s.event = s.event[:0]
+}
+
+func (s *Stream) isOnlyUsage() bool {
+	data := dataOf(s.event)
+	if len(data) == 0 || data[0] != '{' {
+		return false
+	}
+	var found reported
+	if json.Unmarshal(data, &found) != nil {
+		return false
+	}
+	used := found.usage()
+	if used != nil {
+		s.found = used
+	}
+	hasChoices := found.Choices != nil && len(*found.Choices) > 0
+	if hasChoices {
+		s.events++
+		s.bytes += int64(len(data))
+	}
+	return used != nil && !hasChoices && found.Choices != nil
+}
+
+func dataOf(event []byte) []byte {
+	for line := range bytes.Lines(event) {
+		if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+			return bytes.TrimSpace(data)
+		}
+	}
+	return nil
+}
+
+// Close ends the stream.
+func (s *Stream) Close() error {
+	s.ended.Do(func() {
+		if s.found != nil {
+			s.end(*s.found)
+			return
+		}
+		// an event has a token, or many: by their text, without what each event says beside it
+		tokens := max(s.events, (s.bytes-bytesBeside*s.events)/bytesPerToken)
+		s.end(Usage{Input: s.input, Output: tokens, IsGuess: true})
+	})
+	return s.body.Close()
+}
+
+// Whole passes an answer on that is no stream, and reads its usage at the end.
+type Whole struct {
+	body    io.ReadCloser
+	request *Request
+	end     func(Usage)
+	ended   sync.Once
+	read    []byte
+	size    int64
+}
+
+// NewWhole returns the answer of a request.
+func NewWhole(body io.ReadCloser, request *Request, end func(Usage)) *Whole {
+	return &Whole{body: body, request: request, end: end}
+}
+
+// Read passes bytes on.
+func (w *Whole) Read(into []byte) (int, error) {
+	n, err := w.body.Read(into)
+	w.size += int64(n)
+	if len(w.read)+n <= largestRead {
+		w.read = append(w.read, into[:n]...)
+	}
+	return n, err
+}
+
+// Close ends the answer.
+func (w *Whole) Close() error {
+	w.ended.Do(func() {
+		var found reported
+		if json.Unmarshal(w.read, &found) == nil && found.Usage != nil {
+			w.end(*found.usage())
+			return
+		}
+		w.end(Usage{Input: w.request.Guess().Input, Output: w.size / bytesPerToken, IsGuess: true})
+	})
+	return w.body.Close()
+}

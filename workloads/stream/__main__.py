@@ -1,0 +1,7 @@
+"""`python3 -m stream SETTINGS`: works through a stream until SIGTERM."""
+
+import sys
+
+from .main import main
+
+sys.exit(main(sys.argv[1:]))

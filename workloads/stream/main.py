@@ -1,0 +1,140 @@
+"""Starts a worker: reads settings, opens source and results, serves metrics and health."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from .asking import Asking
+from .logs import say, set_up
+from .metrics import Metrics
+from .pressure import Pressure, queue_of
+from .results import BigQueryResults, BucketResults, Publishes, Results, TopicResults
+from .settings import Settings, SettingsError, read_settings
+from .source import Source, SourceError
+from .worker import Worker
+
+_LOOK_SECONDS: Final = 2.0
+_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM and return the exit code: 2 for settings that cannot be used."""
+    set_up(sys.stderr)
+    try:
+        if len(arguments) != 1:
+            raise SettingsError(f"arguments: must be one file of settings, got {len(arguments)}")
+        settings = read_settings(Path(arguments[0]))
+    except SettingsError as error:
+        say(logging.ERROR, str(error))
+        return 2
+    try:
+        asyncio.run(_run(settings))
+    except SourceError as error:
+        say(logging.ERROR, str(error))
+        return 1
+    return 0
+
+
+async def _run(settings: Settings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    metrics = Metrics(settings.stream)
+    pressure = Pressure(settings.most_in_flight)
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        asking = Asking(
+            session,
+            settings.endpoint,
+            pressure,
+            attempts=settings.attempts,
+            first_wait=settings.first_wait_seconds,
+            longest_wait=settings.longest_wait_seconds,
+            key_file=settings.key_file,
+            retried=metrics.retried,
+        )
+        source, letters, results = _opened(settings, session, metrics)
+        worker = Worker(settings, source, asking, results, letters, metrics, pressure)
+        served = await _serve(settings, worker, metrics)
+        looking = asyncio.create_task(_look(settings, session, pressure))
+        try:
+            await worker.run(stop)
+        finally:
+            looking.cancel()
+            await served.cleanup()
+
+
+def _opened(
+    settings: Settings, session: aiohttp.ClientSession, metrics: Metrics
+) -> tuple[Source, Publishes, Results]:
+    """Return source, dead letters and results; the client of the other system is not loaded."""
+    lease = 2 * settings.deadline_seconds
+    source: Source
+    letters: Publishes
+    if settings.source["kind"] == "kafka":
+        from .kafka import KafkaSource, KafkaTopic  # noqa: PLC0415
+
+        source = KafkaSource(settings.source, settings.most_in_flight, metrics.lag)
+        letters = KafkaTopic(settings.source, settings.dead_letters)
+    else:
+        from .pubsub import PubSubSource, PubSubTopic  # noqa: PLC0415
+
+        name = str(settings.source["subscription"])
+        source = PubSubSource(name, settings.most_in_flight, lease)
+        letters = PubSubTopic(settings.dead_letters)
+    return source, letters, _results(settings, session)
+
+
+def _results(settings: Settings, session: aiohttp.ClientSession) -> Results:
+    results = settings.results
+    if results["kind"] == "bucket":
+        prefix = str(results.get("prefix", ""))
+        return BucketResults(settings.stream, session, results["bucket"], prefix)
+    if results["kind"] == "bigquery":
+        return BigQueryResults(settings.stream, session, results["table"])
+    if settings.source["kind"] == "kafka":
+        from .kafka import KafkaTopic  # noqa: PLC0415
+
+        return TopicResults(settings.stream, KafkaTopic(settings.source, results["topic"]))
+    from .pubsub import PubSubTopic  # noqa: PLC0415
+
+    return TopicResults(settings.stream, PubSubTopic(results["topic"]))
+
+
+async def _serve(settings: Settings, worker: Worker, metrics: Metrics) -> web.AppRunner:
+    """Serve `/metrics` and `/healthz`, which is 503 while the worker drains."""
+
+    async def show(_: web.Request) -> web.Response:
+        worker.watch()
+        return web.Response(body=metrics.text(), content_type="text/plain")
+
+    async def health(_: web.Request) -> web.Response:
+        return web.Response(status=503 if worker.is_draining else 200)
+
+    app = web.Application()
+    app.router.add_get("/metrics", show)
+    app.router.add_get("/healthz", health)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, settings.address or None, settings.port).start()
+    say(logging.INFO, "working", stream=settings.stream)
+    return runner
+
+
+async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
+    """Read the pool's queue from its picker; one that does not answer says nothing."""
+    while settings.metrics_of_picker:
+        try:
+            async with session.get(settings.metrics_of_picker, timeout=_LOOK_TIMEOUT) as response:
+                queue = queue_of(await response.text())
+        except (aiohttp.ClientError, TimeoutError):
+            queue = None
+        pressure.crowded(queue is not None and queue > settings.queue_most)
+        await asyncio.sleep(_LOOK_SECONDS)

@@ -1,0 +1,94 @@
+"""From a message to a request of OpenAI's API, or to the reason why there is none."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+_PATHS: Final = {
+    "messages": "/v1/chat/completions",
+    "prompt": "/v1/completions",
+    "input": "/v1/embeddings",
+}
+"""Path of a request by the member that only its kind has."""
+_TRACES: Final = ("googclient_traceparent", "traceparent")
+"""Attributes of the trace context: that of Google's clients first, then the plain one."""
+
+
+class Poison(Exception):
+    """A message that no attempt helps.
+
+    Attributes:
+        reason: A word for it, the attribute `reason` of the dead letter.
+        detail: More of it, without content.
+        attempts: How often the model was asked.
+    """
+
+    def __init__(self, reason: str, detail: str = "", attempts: int = 0) -> None:
+        super().__init__(detail or reason)
+        self.reason = reason
+        self.detail = detail
+        self.attempts = attempts
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a source, whichever it is."""
+
+    id: str
+    data: bytes
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    key: str = ""
+    """Messages of the same key are answered in their order, where the stream is ordered."""
+    delivery: int = 1
+    """How often it was delivered, this time included."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the model."""
+
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+def request_of(
+    message: Message, *, model: str, names: tuple[str, ...], objective: str, most_bytes: int
+) -> Request:
+    """Return the request of a message.
+
+    Raises:
+        Poison: It is too large, no JSON object, of no known kind, or for another model.
+    """
+    if len(message.data) > most_bytes:
+        raise Poison("too-large", f"{len(message.data)} bytes, at most {most_bytes}")
+    try:
+        content = json.loads(message.data)
+    except (ValueError, RecursionError):
+        raise Poison("not-json") from None
+    if not isinstance(content, dict):
+        raise Poison("not-an-object", f"a JSON {type(content).__name__}")
+    body = cast("dict[str, Any]", content)
+    kinds = [path for member, path in _PATHS.items() if member in body]
+    if len(kinds) != 1:
+        raise Poison("no-request", f"must have one of {', '.join(_PATHS)}")
+    named = body.setdefault("model", model)
+    if named not in names:
+        raise Poison("unknown-model", f"{str(named)[:100]!r} is not of this stream")
+    body.pop("stream", None)
+    body.pop("stream_options", None)
+    headers = {"content-type": "application/json", "x-request-id": message.id}
+    if objective:
+        headers["x-gateway-inference-objective"] = objective
+    headers |= trace_of(message.attributes)
+    return Request(kinds[0], body, headers)
+
+
+def trace_of(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that pass a message's trace context on (W3C Trace Context)."""
+    parent = next((attributes[name] for name in _TRACES if attributes.get(name)), None)
+    if parent is None:
+        return {}
+    state = attributes.get("googclient_tracestate") or attributes.get("tracestate")
+    return {"traceparent": parent, **({"tracestate": state} if state else {})}

@@ -1,0 +1,97 @@
+"""The settings of a worker, read from one JSON file."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+_KINDS: Final = {"source": ("kafka", "pubsub"), "results": ("bigquery", "bucket", "topic")}
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used; the message has field, rule and value."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker reads, whom it asks, and where answers go."""
+
+    stream: str
+    """Name of the stream, first part of the ids of its results."""
+    source: dict[str, Any]
+    """`kind`, and what that kind needs: `subscription`, or `brokers`, `topic` and `group`."""
+    results: dict[str, Any]
+    """`kind`, and `topic`, `bucket` with `prefix`, or `table`."""
+    dead_letters: str
+    """Topic of the messages that no attempt helps."""
+    endpoint: str
+    """URL of the gateway, without a path."""
+    model: str
+    """Model that answers a message that names none."""
+    names: tuple[str, ...]
+    """Models and adapters that a message may name."""
+    objective: str = ""
+    """Value of the header that gives requests their priority; empty sends none."""
+    metrics_of_picker: str = ""
+    """URL of the metrics of the pool's picker; empty where the queue is not looked at."""
+    key_file: str = ""
+    """File of the key of the clients' team; empty where requests need none."""
+    attempts: int = 5
+    """Attempts at a message that the model may be able to answer."""
+    ordered: bool = False
+    """Whether messages of one key are answered one after another."""
+    deadline_seconds: float = 600.0
+    """How long a message may be worked on, and its lease extended."""
+    most_in_flight: int = 16
+    """Most requests at once."""
+    most_bytes: int = 1 << 20
+    """Longest message."""
+    queue_most: float = 2.0
+    """Waiting requests per replica of the pool above which no request is sent."""
+    first_wait_seconds: float = 1.0
+    """Shortest wait before a second attempt; each further one may wait twice as long."""
+    longest_wait_seconds: float = 60.0
+    """Longest wait before an attempt."""
+    port: int = 9090
+    """Port of metrics and health."""
+    address: str = ""
+    """Address of that port; empty for all."""
+
+
+def read_settings(path: Path) -> Settings:
+    """Return the settings of a file.
+
+    Raises:
+        SettingsError: A field is missing, unknown or of another kind.
+    """
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: must be a JSON object, got {type(content).__name__}")
+    given = cast("dict[str, Any]", content)
+    known = Settings.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}, got {name!r}")
+    try:
+        given.setdefault("address", os.environ.get("POD_IP", ""))
+        given["names"] = tuple(given.get("names", ()))
+        found = Settings(**given)
+    except TypeError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    _check(found)
+    return found
+
+
+def _check(settings: Settings) -> None:
+    for field, kinds in _KINDS.items():
+        kind = getattr(settings, field).get("kind")
+        if kind not in kinds:
+            raise SettingsError(f"{field}.kind: must be one of {', '.join(kinds)}, got {kind!r}")
+    if settings.attempts < 1 or settings.most_in_flight < 1:
+        raise SettingsError("attempts and most_in_flight: must be 1 or more")
+    if not settings.endpoint.startswith(("http://", "https://")):
+        raise SettingsError(f"endpoint: must be a URL, got {settings.endpoint!r}")
