@@ -137,6 +137,7 @@ def _serve(paths: TwinPaths) -> None:
     from twin.front.dns import Prober  # noqa: PLC0415
     from twin.front.process import FrontTier  # noqa: PLC0415
     from twin.providers.gcp import server as cloud  # noqa: PLC0415 - not needed to find a daemon
+    from twin.providers.gcp.effects.address import hold_block  # noqa: PLC0415
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
     code = _code()
@@ -144,6 +145,7 @@ def _serve(paths: TwinPaths) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
+    guard = hold_block(paths)
     gcp_server, gcp_port = cloud.serve(paths)
     kubernetes_server, kubernetes_port = kubernetes.serve(paths)
     partial = paths.daemon_file.with_suffix(".tmp")
@@ -159,6 +161,7 @@ def _serve(paths: TwinPaths) -> None:
     stop.wait()
     for server in (gcp_server, kubernetes_server):
         server.stop(grace=1).wait()
+    guard.close()
 
 
 if __name__ == "__main__":

@@ -1,23 +1,46 @@
 """Reserved addresses: loopback addresses that the gateway really binds."""
 
-from hashlib import sha256
+import socket
 
+from twin.host import addresses
+from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects.base import Effect, World
 from twin.wire.property_values import CloudError, Json
-from twin.world.store import Record
+from twin.world.store import Record, Store
 
 _PER_OCTET = 254
-_OCTETS = 256
+_BLOCK = "block of addresses"
+_WITH_ADDRESSES = ("compute/address", "compute/globalAddress", "memorystore/instance")
 
 
-def address(root: str, number: int, second: int = 32) -> str:
-    """Return the n-th address (from 1) of the twin in a folder, inside 127.32.0.0/16.
+def hold_block(paths: TwinPaths) -> socket.socket:
+    """Take a block of addresses that no other twin on this machine has.
 
-    `second` replaces the 32, for other kinds of address.
+    Returns:
+        What keeps the block while it is open.
 
-    The folder picks the third octet, so that two checkouts on one machine do not meet.
+    Raises:
+        twin.host.processes.ProcessError: another twin has the block that holds addresses of this.
     """
-    octet = (sha256(root.encode()).digest()[0] + (number - 1) // _PER_OCTET) % _OCTETS
+    store = Store(paths.cloud_db)
+    known = store.fact(_BLOCK)
+    wanted = addresses.preferred(paths.root) if known is None else int(known)
+    block, guard = addresses.hold(wanted, only=any(store.find(kind) for kind in _WITH_ADDRESSES))
+    store.note(_BLOCK, block)
+    return guard
+
+
+def address(world: World, number: int, second: int = 32) -> str:
+    """Return the n-th address (from 1) of the twin, inside 127.32.0.0/16.
+
+    Args:
+        world: of the twin; its daemon holds the block, which is the third octet.
+        number: which address, from 1.
+        second: replaces the 32, for other kinds of address.
+    """
+    known = world.store.fact(_BLOCK)
+    block = addresses.preferred(world.paths.root) if known is None else int(known)
+    octet = (block + (number - 1) // _PER_OCTET) % addresses.BLOCKS
     return f"127.{second}.{octet}.{(number - 1) % _PER_OCTET + 1}"
 
 
@@ -36,7 +59,7 @@ class AddressEffect(Effect):
         if record.outputs.get("address"):
             return {"address": record.outputs["address"]}
         number = world.store.next_number("addresses")
-        return {"address": address(str(world.paths.root), number)}
+        return {"address": address(world, number)}
 
     def check_delete(self, world: World, record: Record) -> None:
         """Refuse to free an address that says it is in use."""

@@ -83,7 +83,7 @@ def _reserved(world: World, record: Record) -> str:
     found = world.store.fact(fact)
     if found is None:
         number = world.store.next_number("valkey addresses")
-        found = address(str(world.paths.root), number, _SECOND_OCTET)
+        found = address(world, number, _SECOND_OCTET)
         world.store.note(fact, found)
     return str(found)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from twin.providers.gcp.effects import pool_files
-from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.bucket import content_of
 from twin.providers.gcp.effects.cluster import inline_pools
 from twin.wire.property_values import ASSET_SIGNATURE, CloudError
@@ -105,10 +104,3 @@ def test_an_object_is_read_from_text_file_and_asset(tmp_path: Path) -> None:
     assert content_of({"source": asset}) == b"\x00\x01"
     with pytest.raises(CloudError, match="no file /nowhere"):
         content_of({"source": {**asset, "path": "/nowhere"}})
-
-
-def test_addresses_of_two_checkouts_do_not_meet() -> None:
-    first = {address("/a/build/twin", number) for number in range(1, 200)}
-    second = {address("/b/build/twin", number) for number in range(1, 200)}
-    assert len(first) == len(second) == 199
-    assert not first & second

@@ -9,9 +9,15 @@ import time
 import pytest
 
 from twin.cluster.controlplane.processes import Ports, hold_block, hold_free_block
+from twin.host import addresses, processes
 from twin.host.locks import exclusive
-from twin.host.paths import REPOSITORY
+from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port, free_ports
+from twin.providers.gcp.effects import World
+from twin.providers.gcp.effects.address import address
+from twin.providers.gcp.effects.address import hold_block as hold_addresses
+from twin.world.events import Events
+from twin.world.store import Record, Store
 
 
 def test_free_ports_are_different_and_can_be_bound():
@@ -85,3 +91,44 @@ def test_a_lock_is_free_again_when_its_holder_is_killed(tmp_path):
     begun = time.monotonic()
     with exclusive(file):
         assert time.monotonic() - begun < 2
+
+
+def _world(paths):
+    return World(paths, Store(paths.cloud_db), Events(paths.events_file))
+
+
+@pytest.fixture
+def two_twins(tmp_path, monkeypatch):
+    """Twins in two folders whose names ask for the same block of addresses."""
+    monkeypatch.setattr(addresses, "preferred", lambda _root: 201)
+    paths = [TwinPaths(tmp_path / name) for name in ("a", "b")]
+    for each in paths:
+        each.create()
+    return paths
+
+
+def test_twins_that_want_the_same_addresses_get_others(two_twins):
+    with hold_addresses(two_twins[0]), hold_addresses(two_twins[1]):
+        first, second = ({address(_world(p), n) for n in range(1, 200)} for p in two_twins)
+    assert len(first) == len(second) == 199
+    assert not first & second
+
+
+def test_a_twin_keeps_its_addresses_over_a_restart(two_twins):
+    with hold_addresses(two_twins[0]), hold_addresses(two_twins[1]):
+        before = address(_world(two_twins[1]), 1)
+    with hold_addresses(two_twins[1]):
+        assert address(_world(two_twins[1]), 1) == before
+
+
+def test_a_twin_whose_addresses_another_one_took_meanwhile_says_so(two_twins):
+    with hold_addresses(two_twins[0]):
+        record = Record(
+            "compute/address", "models", "models", "p", "urn", "ready", True, {}, {}, 0.0
+        )
+        Store(two_twins[0].cloud_db).add(record, [])
+    with (
+        hold_addresses(two_twins[1]),
+        pytest.raises(processes.ProcessError, match=r"another twin .* took 127\.32\.201\.0/24"),
+    ):
+        hold_addresses(two_twins[0])
