@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import modelarmor, projects
 
 from gke_inference.base.inputs import under
+from gke_inference.base.service_agents import SERVICE_EXTENSIONS
 
 from .model_armor import ArmorFiltersArgs, filter_config
 
@@ -39,15 +40,15 @@ class ModelArmorProject(pulumi.ComponentResource):
         self, name: str, args: ModelArmorProjectArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelArmorProject", name, {}, opts)
-        number = args["project_number"]
-        member = f"serviceAccount:service-{number}@gcp-sa-dep.iam.gserviceaccount.com"
+        member = SERVICE_EXTENSIONS.member(args["project_number"])
+        identity = SERVICE_EXTENSIONS.ensure(name, args["project"], self)
         for role in ROLES:
             projects.IAMMember(
                 f"{name}-{role.split('.')[-1]}",
                 member=member,
                 project=args["project"],
                 role=role,
-                opts=under(self),
+                opts=under(self, depends_on=[identity]),
             )
         floor = args.get("floor")
         if floor is not None:

@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import bigquery, pubsub
 
 from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.service_agents import PUBSUB
 
 ACK_DEADLINE_SECONDS = 60
 """Of the subscriptions: workers extend it while a request runs."""
@@ -71,14 +72,15 @@ class StreamTopics(pulumi.ComponentResource):
         given = args.get("topic")
         topic = pulumi.Output.from_input(given) if given else self._topic(name, stream).id
         letters = self._topic(f"{name}-dead-letters", f"{stream}-dead-letters")
-        agent = service_agent(args["project_number"])
+        agent = PUBSUB.member(args["project_number"])
+        identity = PUBSUB.ensure(name, args["project"], self)
         forwards = pubsub.TopicIAMMember(
             f"{name}-dead-letters-agent",
             member=agent,
             project=args["project"],
             role="roles/pubsub.publisher",
             topic=letters.name,
-            opts=under(self),
+            opts=under(self, depends_on=[identity]),
         )
         read = pubsub.Subscription(
             f"{name}-subscription",
@@ -100,7 +102,7 @@ class StreamTopics(pulumi.ComponentResource):
             topic=topic,
             opts=under(self, depends_on=[forwards]),
         )
-        self._grant(f"{name}-agent", read, agent)
+        self._grant(f"{name}-agent", read, agent)  # after `forwards`, as the subscription is
         self._grant(f"{name}-worker", read, args["worker"])
         self._keep(f"{name}-dead-letters", f"{stream}-dead-letters", letters)
         self._let_publish(f"{name}-dead-letters", letters)
@@ -181,11 +183,3 @@ class StreamTopics(pulumi.ComponentResource):
             table_id=table_id,
             opts=under(self),
         )
-
-
-def service_agent(project_number: str) -> str:
-    """Returns the IAM member of a project's service agent of Pub/Sub.
-
-    docs.cloud.google.com/pubsub/docs/handling-failures ("Grant forwarding permissions").
-    """
-    return f"serviceAccount:service-{project_number}@gcp-sa-pubsub.iam.gserviceaccount.com"

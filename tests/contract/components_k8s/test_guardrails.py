@@ -79,6 +79,8 @@ def test_the_agent_of_load_balancers_may_call_and_the_project_has_a_floor_if_ask
     args: Any = {"project": "acme", "project_number": "7", "floor": {"malicious_urls": True}}
     member = recorder.run(lambda: ModelArmorProject("armor", args).agent)
     assert member == "serviceAccount:service-7@gcp-sa-dep.iam.gserviceaccount.com"
+    identity = recorder.one("gcp:projects/serviceIdentity:ServiceIdentity").inputs
+    assert identity == {"project": "acme", "service": "networkservices.googleapis.com"}
     grants = recorder.all("gcp:projects/iAMMember:IAMMember")
     assert {grant.inputs["member"] for grant in grants} == {member}
     assert {grant.inputs["role"] for grant in grants} == {

@@ -21,6 +21,7 @@ from twin.world.store import Record, new_record
 _log = logging.getLogger(__name__)
 _UPSERTED = (
     "projects/service",
+    "projects/serviceIdentity",
     "binaryauthorization/policy",
     "modelarmor/floorsetting",
 )

@@ -93,6 +93,7 @@ _TEMPLATES: dict[str, str] = {
     "projects/iAMCustomRole": _P + "roles/{roleId}",
     "projects/iAMMember": "{project}/{role}/{member}",
     "projects/service": "{project}/{service}",
+    "projects/serviceIdentity": _P + "services/{service}",
     "pubsub/subscription": _P + "subscriptions/{name}",
     "pubsub/subscriptionIAMMember": _P + "subscriptions/{subscription}/{role}/{member}",
     "pubsub/topic": _P + "topics/{name}",

@@ -21,6 +21,7 @@ from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
+from twin.providers.gcp.resources.service_agents import check_agent
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
     missing_network,
@@ -162,6 +163,7 @@ def _check_member(inputs: Json, project: str, store: Store) -> None:
                 "pool comes with the project's first cluster that has Workload Identity",
                 "badRequest",
             )
+    check_agent(member, store)
     account = _OWN_ACCOUNT.match(member)
     if account is not None and account["project"] == project:
         token = "gcp:serviceaccount/account:Account"  # noqa: S105 - a resource type

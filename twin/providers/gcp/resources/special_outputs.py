@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from gke_inference.catalogue.versions import Channel, channel, minor_of
-from twin.providers.gcp.resources import memorystore
+from twin.providers.gcp.resources import memorystore, service_agents
 from twin.providers.gcp.resources.identity import (
     COMPUTE_API,
     digest,
@@ -216,6 +216,10 @@ def _run(values: Json, _resource_id: str, seed: str, project: str) -> Json:
     return {"uri": f"https://{host}", "urls": [f"https://{host}"], "uid": digest(seed)[:32]}
 
 
+def _service_identity(values: Json, _resource_id: str, _seed: str, project: str) -> Json:
+    return service_agents.outputs(values, project_number(project))
+
+
 def _custom_role(_values: Json, resource_id: str, _seed: str, _project: str) -> Json:
     return {"name": resource_id, "deleted": False}
 
@@ -257,6 +261,7 @@ _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
     "memorystore/instance": memorystore.outputs,
     "networkconnectivity/serviceConnectionPolicy": _connection_policy,
     "projects/iAMCustomRole": _custom_role,
+    "projects/serviceIdentity": _service_identity,
     "secretmanager/secret": _secret,
     "serviceaccount/account": _account,
     "storage/bucket": _bucket,

@@ -9,6 +9,7 @@ from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC, grants
 from twin.tests.unit.gcp.conftest import Cloud, Made, Refused
 
 AGENT = "serviceAccount:service-314159265358@gcp-sa-pubsub.iam.gserviceaccount.com"
+IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 ON_TOPIC = "gcp:pubsub/topicIAMMember:TopicIAMMember"
 PUBLISHER = "roles/pubsub.publisher"
 
@@ -107,6 +108,7 @@ def test_the_server_knows_what_pubsubs_own_agent_may_do_and_of_nobody_else(
 ) -> None:
     topic(cloud, "dead")
     inputs = {"topic": "dead", "role": PUBLISHER, "project": "acme"}
+    cloud.create(IDENTITY, "identity", {"service": "pubsub.googleapis.com", "project": "acme"})
     granted = cloud.create(ON_TOPIC, "agent", {**inputs, "member": AGENT})
     cloud.create(ON_TOPIC, "ada", {**inputs, "member": "user:ada@example.com"})
     wanted = [f"projects/acme/topics/dead {PUBLISHER}"]

@@ -1,0 +1,47 @@
+"""Service agents: accounts of Google's services, which a project has only once they are made."""
+
+import re
+from typing import Final
+
+from twin.wire.property_values import CloudError, Json
+from twin.world.store import Store
+
+_IDENTITY: Final = "gcp:projects/serviceIdentity:ServiceIdentity"
+_SINK: Final = "gcp:logging/projectSink:ProjectSink"
+_AGENTS: Final = {
+    "networkservices.googleapis.com": "gcp-sa-dep",
+    "pubsub.googleapis.com": "gcp-sa-pubsub",
+}
+"""Domain of the agent that each service has; only what stacks use."""
+_MEMBER: Final = re.compile(
+    r"serviceAccount:(?P<email>service-\d+@(?P<domain>gcp-sa-[a-z-]+)\.iam\.gserviceaccount\.com)"
+)
+
+
+def check_agent(member: str, store: Store) -> None:
+    """Refuse a role for a service agent that nobody made (rule cloud.service-agents).
+
+    Raises:
+        CloudError: As Google says it.
+    """
+    found = _MEMBER.fullmatch(member)
+    if found is None:
+        return
+    if found["domain"] == "gcp-sa-logging":
+        exists = bool(store.find(_SINK))
+    else:
+        exists = any(
+            _AGENTS.get(str(each.inputs.get("service"))) == found["domain"]
+            for each in store.find(_IDENTITY)
+        )
+    if not exists:
+        raise CloudError(400, f"Service account {found['email']} does not exist.", "badRequest")
+
+
+def outputs(values: Json, number: str) -> Json:
+    """Return the agent of a service, where the twin knows its name."""
+    domain = _AGENTS.get(str(values["service"]))
+    if domain is None:
+        return {}
+    email = f"service-{number}@{domain}.iam.gserviceaccount.com"
+    return {"email": email, "member": f"serviceAccount:{email}"}
