@@ -15,8 +15,14 @@ from infra.program import deploy
 from infra.stack import Platform
 from tests.contract.recorder import Recorder, Records, install
 
+AUTHORIZATION = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
+ASKED = {"data": "x.goog.", "name": "_acme-challenge_1.models.example.com.", "type": "CNAME"}
+"""Record that proves a domain."""
+
 COMPUTED: dict[str, dict[str, Any]] = {
+    AUTHORIZATION: {"dnsResourceRecords": [ASKED]},
     "gcp:compute/address:Address": {"address": "203.0.113.10"},
+    "gcp:compute/globalAddress:GlobalAddress": {"address": "203.0.113.99"},
     "gcp:container/cluster:Cluster": {
         "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": "gke-1.example.goog"}}
     },

@@ -37,9 +37,10 @@ def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(dep
 
 
 def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None:
-    found = {
-        one["region"]: one for one in settings_of(deployed(platform_with("prod", {"teams": TEAMS})))
-    }
+    prod = platform_with("prod", {"teams": TEAMS})
+    qwen = prod.models["qwen3-32b"].model_copy(update={"regions": ("us-central1", "europe-west4")})
+    some = prod.model_copy(update={"models": {**prod.models, "qwen3-32b": qwen}})
+    found = {one["region"]: one for one in settings_of(deployed(some))}
     assert "qwen3-32b" in found["us-central1"]["pools"]
     assert "qwen3-32b" not in found["asia-northeast1"]["pools"]
     assert found["us-central1"]["pools"]["sql"] == "llama-3-1-8b"

@@ -5,22 +5,19 @@ from typing import Any
 from infra.program import deploy
 from infra.reading.load import read
 from infra.stack import Dns, Platform
-from tests.contract.infra.cloud import COMPUTED, CloudRecorder
-
-AUTHORIZATION = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
-ASKED = {"data": "x.goog.", "name": "_acme-challenge_1.models.example.com.", "type": "CNAME"}
+from tests.contract.infra.cloud import CloudRecorder
 
 
 def stack(**changes: Any) -> Platform:
-    """Prod, with a gateway that has some other words."""
+    """Prod with a gateway in each region, and with some other words."""
     prod = read("prod")
-    gateway = prod.gateway.model_copy(update=changes)
+    plain = {"front": None, "issue_certificate": False, "dns": None}
+    gateway = prod.gateway.model_copy(update={**plain, **changes})
     return prod.model_copy(update={"gateway": gateway})
 
 
-def made(cloud: CloudRecorder, monkeypatch, **changes: Any) -> dict[str, list[dict[str, Any]]]:
+def made(cloud: CloudRecorder, **changes: Any) -> dict[str, list[dict[str, Any]]]:
     """Return the inputs of what the stack makes, by type."""
-    monkeypatch.setitem(COMPUTED, AUTHORIZATION, {"dnsResourceRecords": [ASKED]})
     cloud.run(lambda: deploy(stack(**changes)))
     found: dict[str, list[dict[str, Any]]] = {}
     for seen in cloud.registrations:
@@ -28,8 +25,8 @@ def made(cloud: CloudRecorder, monkeypatch, **changes: Any) -> dict[str, list[di
     return found
 
 
-def test_a_stack_that_names_a_zone_makes_one_record_for_all_regions(cloud, monkeypatch):
-    found = made(cloud, monkeypatch, dns=Dns(zone="example", project="acme-dns"))
+def test_a_stack_that_names_a_zone_makes_one_record_for_all_regions(cloud):
+    found = made(cloud, dns=Dns(zone="example", project="acme-dns"))
     (record,) = found["gcp:dns/recordSet:RecordSet"]
     assert (record["name"], record["type"]) == ("models.example.com.", "A")
     assert (record["managedZone"], record["project"]) == ("example", "acme-dns")
@@ -38,9 +35,9 @@ def test_a_stack_that_names_a_zone_makes_one_record_for_all_regions(cloud, monke
     assert "gcp:certificatemanager/certificate:Certificate" not in found
 
 
-def test_a_stack_that_issues_its_certificate_makes_one_in_each_region(cloud, monkeypatch):
+def test_a_stack_that_issues_its_certificate_makes_one_in_each_region(cloud):
     dns = Dns(zone="example", ttl_seconds=60)
-    found = made(cloud, monkeypatch, dns=dns, issue_certificate=True)
+    found = made(cloud, dns=dns, issue_certificate=True)
     certificates = found["gcp:certificatemanager/certificate:Certificate"]
     assert sorted(each["location"] for each in certificates) == [
         "asia-northeast1",

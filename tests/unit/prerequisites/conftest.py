@@ -17,12 +17,14 @@ from tests.unit.prerequisites.ready_project import AnswersForAll, ReadyProject
 
 @pytest.fixture(scope="session")
 def prod() -> Plan:
-    """Give prod, resolved, once the image that only its own registry can have was built."""
+    """Give prod with a gateway in each region, once the image of its own registry was built."""
     platform = read("prod")
     assert platform.images is not None
     digests = {**platform.images.digests, "callout": f"sha256:{'1' * 64}"}
     images = platform.images.model_copy(update={"digests": digests})
-    return resolve(platform.model_copy(update={"images": images}))
+    plain = {"front": None, "issue_certificate": False, "dns": None}
+    gateway = platform.gateway.model_copy(update=plain)
+    return resolve(platform.model_copy(update={"images": images, "gateway": gateway}))
 
 
 @pytest.fixture

@@ -59,7 +59,10 @@ def test_a_rung_without_named_zones_stands_where_catalogue_and_cluster_agree(sta
 
 
 def test_a_region_says_what_runs_there_and_what_stands_by(stack):
-    platform = stack(name="prod")
+    def without_asia(data):
+        data["models"]["qwen3-32b"]["regions"] = ["us-central1", "europe-west4"]
+
+    platform = stack(without_asia, name="prod")
     first, *_, last = places(resolve(platform), served(resolve(platform)))
     assert first.cluster == "acme-prod-us-central1"
     assert [roles[0].model for roles in first.models] == list(platform.models)

@@ -76,6 +76,7 @@ def test_a_disk_in_one_zone_is_a_risk_whatever_the_rungs_have(stack):
     by_model = {one.what.partition(" ")[0]: one for one in found}
     assert {name: one.where for name, one in by_model.items()} == {
         "gemma-3-27b": "asia-northeast1-b",  # H100 and TPU are in that zone only
+        "qwen3-32b": "asia-northeast1-b",
         "llama-3.3-70b": "us-central1-b, asia-northeast1-b",
     }
     assert by_model["llama-3.3-70b"].then == "add a disk in another zone"
