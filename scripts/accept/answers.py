@@ -42,12 +42,8 @@ def answers(deployed: Deployed) -> Iterator[Row]:
 
 def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
     task = served.settings.task
-    if task is Task.EMBED:
-        yield _asked(deployed, served, "embeddings", "a vector of numbers", _embedding)
-    elif task is Task.IMAGE:
-        yield _asked(deployed, served, "image", "a PNG", _image)
-    else:
-        yield _asked(deployed, served, "chat", "text, and a count of its tokens", _chat)
+    yield _asked(deployed, served, *question_of(task))
+    if task is Task.GENERATE:
         yield _asked(deployed, served, "completion", "text, and a count of its tokens", _completion)
     for adapter in served.settings.adapters:
         if task is Task.IMAGE:
@@ -60,6 +56,15 @@ def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
 
 Ask = Callable[[Subject, "OpenAI", str], Row]
 """Asks a model or an adapter by its name, and judges the answer."""
+
+
+def question_of(task: Task) -> tuple[str, str, Ask]:
+    """Return the first question to a model of a task: its kind, what is predicted, and itself."""
+    if task is Task.EMBED:
+        return "embeddings", "a vector of numbers", _embedding
+    if task is Task.IMAGE:
+        return "image", "a PNG", _image
+    return "chat", "text, and a count of its tokens", _chat
 
 
 def _asked(

@@ -1,13 +1,15 @@
 """The deployed platform as the checks see it, wherever it runs."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
-from infra.plan.endpoint import endpoint
+from infra.plan.endpoint import endpoint, port_of
+from infra.plan.front import has_internal_gateways
 from infra.plan.names import Names
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import Cloud, CloudError
@@ -19,6 +21,7 @@ from twin.wire.kube import KubeError
 if TYPE_CHECKING:
     from openai import OpenAI
 
+_CONNECT_SECONDS: Final = 5.0
 Object = dict[str, Any]
 """An object of Kubernetes."""
 
@@ -43,6 +46,10 @@ class Api(Protocol):
 
 Query = Callable[[str], Sequence[Sample]]
 """Answers PromQL; raises `QueryError` or `CloudError`."""
+
+
+class Unreachable(Exception):
+    """A gateway that this machine cannot connect to, and that clients elsewhere may."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +113,38 @@ class Deployed:
     speed: float = 1.0
     """How much faster than real time its clock runs; only a twin's does."""
     sleep: Callable[[float], None] = field(default=time.sleep)
+    _reached: dict[str, bool] = field(default_factory=dict[str, bool])
+    """Which internal gateways this machine reaches, by address."""
 
     def door(self, region: str) -> "Door":
         """Return where clients of a region come in, by the address that its Gateway object reports.
 
         Raises:
             CommandError: The gateway has no address.
+            Unreachable: It is internal, and this machine has no way to its network.
             KubeError: The cluster does not answer, or has no gateway.
         """
         addresses: list[Object] = self.gateway(region).get("status", {}).get("addresses") or []
         if not addresses:
             raise CommandError(f"the gateway of {region} has no address")
-        address = str(addresses[0]["value"])
-        return Door(endpoint(self.plan.platform.gateway, address), address)
+        address, gateway = str(addresses[0]["value"]), self.plan.platform.gateway
+        if has_internal_gateways(gateway) and not self.is_twin:
+            self._check_reach(address, port_of(gateway))
+        return Door(endpoint(gateway, address), address)
+
+    def _check_reach(self, address: str, port: int) -> None:
+        if address not in self._reached:
+            try:
+                socket.create_connection((address, port), _CONNECT_SECONDS).close()
+            except OSError:
+                self._reached[address] = False
+            else:
+                self._reached[address] = True
+        if not self._reached[address]:
+            raise Unreachable(
+                f"the gateway is internal and {address}:{port} does not answer: run this on a"
+                " machine in the VPC network, or in one that is connected to it"
+            )
 
     def gateway(self, region: str) -> Object:
         """Return the Gateway object of a region.
@@ -145,6 +171,8 @@ def seen(subject: Subject, look: Callable[[], Row]) -> Row:
         return look()
     except CommandError as error:
         return subject.not_met(str(error))
+    except Unreachable as error:
+        return subject.unseen(str(error))
     except KubeError as error:
         return subject.unseen(f"the cluster refuses or does not answer: {error.message}")
     except (CloudError, QueryError) as error:

@@ -13,6 +13,7 @@ from infra.plan import Plan
 from infra.plan.endpoint import catalogue_path
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
+from scripts.shared.hosts import host_of
 
 _SECONDS: Final = 10.0
 
@@ -48,9 +49,15 @@ def certificates(deployed: Deployed) -> Iterator[Row]:
         def look(subject: Subject = subject, region: str = region, host: str = host) -> Row:
             door = deployed.door(region)
             port = urlsplit(door.url).port or 443
-            return certificate(subject, door.address, port, host, ssl.create_default_context())
+            return certificate(subject, door.address, port, host, trust_of(door.url))
 
         yield seen(subject, look)
+
+
+def trust_of(url: str) -> ssl.SSLContext:
+    """Return whom a client of a URL trusts: the system's authorities, or those of the twin."""
+    known = host_of(url)
+    return ssl.create_default_context() if known is None else known.context()
 
 
 def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl.SSLContext) -> Row:

@@ -8,14 +8,15 @@ from scripts.accept.alerts import alerts
 from scripts.accept.answers import answers, streams
 from scripts.accept.deployed import Check, Deployed
 from scripts.accept.endpoint import certificates, gateways, listings
+from scripts.accept.front import front_answers, front_certificates, front_listings
 from scripts.accept.labels import labels
 from scripts.accept.metrics import autoscalers, targets
 from scripts.accept.placement import cold_starts, placements
 from scripts.accept.row import Row
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
-    "Endpoint": (gateways, certificates, listings),
-    "Models": (answers, streams),
+    "Endpoint": (gateways, certificates, listings, front_certificates, front_listings),
+    "Models": (answers, streams, front_answers),
     "Placement": (placements, cold_starts),
     "Metrics": (targets, autoscalers),
     "Alerts": (alerts,),

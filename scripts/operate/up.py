@@ -16,8 +16,8 @@ from infra.reading.load import teams_of
 from infra.stack import Layer
 from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
-from scripts.operate.quota_shortage import refuse_shortage
 from scripts.operate.real_replica import keep_real
+from scripts.operate.refusals import refuse_absence, refuse_shortage
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
 from scripts.operate.stack_tools import environments_of, purposes_of
@@ -135,6 +135,7 @@ def up(
     plugins = official_to_deploy(official)
     if not over_quota:
         refuse_shortage(stack, scenario)
+    refuse_absence(stack, paths, scenario)
     _choose_real_engine(paths, stack, real_engine)
     planned = load_scenario(scenario, paths) if scenario else None
     plan = plan_of(stack)

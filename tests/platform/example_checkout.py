@@ -49,3 +49,10 @@ def run(
         timeout=900,
         check=False,
     )
+
+
+def output_of(folder: Path, paths: TwinPaths, *arguments: str) -> str:
+    """Run a command that must succeed; return what it prints on standard output."""
+    answer = run(folder, paths, *arguments, stderr=subprocess.PIPE)
+    assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
+    return answer.stdout

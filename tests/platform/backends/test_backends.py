@@ -2,7 +2,6 @@
 
 import base64
 import json
-import subprocess
 import time
 import urllib.request
 from collections.abc import Callable
@@ -14,8 +13,7 @@ import pytest
 import yaml
 
 from tests.platform import example_checkout
-from twin import daemon
-from twin.host import processes
+from tests.platform.example_checkout import output_of
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import Kube
@@ -42,23 +40,8 @@ MESSAGES: Any = [{"role": "user", "content": "Which keys open which doors?"}]
 
 
 @pytest.fixture
-def paths(tmp_path):
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
-
-
-@pytest.fixture
 def checkout(tmp_path) -> Path:
     return example_checkout.checkout(tmp_path / "checkout", "backends")
-
-
-def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:
-    """Run a command in the checkout; return what it printed on standard output."""
-    answer = example_checkout.run(folder, paths, *arguments, stderr=subprocess.PIPE)
-    assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
-    return answer.stdout
 
 
 def fill(paths: TwinPaths, name: str, key: str) -> None:
@@ -99,12 +82,12 @@ def scale(paths: TwinPaths, replicas: dict[str, int]) -> None:
 
 
 def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(checkout, paths):
-    up = run(checkout, paths, "up", *STACK)
+    up = output_of(checkout, paths, "up", *STACK)
     assert "Models   claude, gemini-flash, gpt, llama-3.1-8b, on-premises, small" in up
     for name, key in KEYS.items():
         fill(paths, name, key)
     endpoint = (paths.root.parent / "backends" / "endpoint").read_text().strip()
-    key = run(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
+    key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
     time.sleep(2.5)  # both replicas of the gate read it: wrong keys are counted
     with openai.DefaultHttpxClient(trust_env=False) as http:
         client = openai.OpenAI(

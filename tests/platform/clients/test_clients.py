@@ -1,7 +1,6 @@
 """Teams with keys in front of a model, as docs/clients.md says: from `up` to a revoked key."""
 
 import json
-import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +10,7 @@ import openai
 import pytest
 
 from tests.platform import example_checkout
-from twin import daemon
-from twin.host import processes
+from tests.platform.example_checkout import output_of
 from twin.host.paths import TwinPaths
 
 pytestmark = pytest.mark.needs_tools
@@ -20,14 +18,6 @@ pytestmark = pytest.mark.needs_tools
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
 REVOKED_WITHIN_SECONDS = 5.0
-
-
-@pytest.fixture
-def paths(tmp_path):
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 @pytest.fixture
@@ -39,13 +29,6 @@ def checkout(tmp_path) -> Path:
     assert "tokens_per_month: 500000000" in text
     file.write_text(text.replace("tokens_per_month: 500000000", "tokens_per_month: 60"))
     return folder
-
-
-def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:
-    """Run a command in the checkout; return what it printed on standard output."""
-    answer = example_checkout.run(folder, paths, *arguments, stderr=subprocess.PIPE)
-    assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
-    return answer.stdout
 
 
 @pytest.fixture
@@ -104,10 +87,10 @@ def usage(paths: TwinPaths) -> list[dict]:
 
 
 def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, paths, client):
-    up = run(checkout, paths, "up", *STACK)
+    up = output_of(checkout, paths, "up", *STACK)
     assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
     endpoint = (paths.root.parent / "clients" / "endpoint").read_text().strip()
-    key = run(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
+    key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
     assistant = client(endpoint, key)
     time.sleep(2.5)  # both replicas read it: wrong keys are counted
 
@@ -125,17 +108,17 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     assert cache_status(assistant) == "gke-inference; fwd=miss"
     assert cache_status(assistant).startswith("gke-inference; hit")
 
-    batch = run(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
+    batch = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
     other = client(endpoint, batch)
     time.sleep(2.5)
     with pytest.raises(openai.RateLimitError, match="has spent its tokens of this month"):
         ask_again_and_again(other)
     ask(assistant)  # another team's month is its own
 
-    listed = json.loads(run(checkout, paths, "clients", "keys", "list", "--json", *STACK))
+    listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "--json", *STACK))
     assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]
     assert key not in json.dumps(listed)
-    run(checkout, paths, "clients", "keys", "revoke", key.split("_")[1], *STACK)
+    output_of(checkout, paths, "clients", "keys", "revoke", key.split("_")[1], *STACK)
     assert until_it_is(False, assistant) <= REVOKED_WITHIN_SECONDS
 
     records = [one for one in usage(paths) if one["key_id"] == key.split("_")[1]]
@@ -144,4 +127,4 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     assert {one["completion_tokens"] for one in answered} == {8}
     assert not any(one["estimated"] for one in answered)
     assert all(one["usd"] > 0 for one in answered)
-    assert "Nothing is left in the cloud." in run(checkout, paths, "down")
+    assert "Nothing is left in the cloud." in output_of(checkout, paths, "down")

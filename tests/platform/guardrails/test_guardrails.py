@@ -1,6 +1,5 @@
 """A guarded model, as docs/guardrails.md says: from `up` to a prompt that is blocked."""
 
-import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,23 +9,13 @@ import openai
 import pytest
 
 from tests.platform import example_checkout
-from twin import daemon
-from twin.host import processes
-from twin.host.paths import TwinPaths
+from tests.platform.example_checkout import output_of
 
 pytestmark = pytest.mark.needs_tools
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "guarded")
 RAILS = "docs/examples/guardrails/house"
-
-
-@pytest.fixture
-def paths(tmp_path):
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 @pytest.fixture
@@ -40,22 +29,15 @@ def checkout(tmp_path) -> Path:
     return folder
 
 
-def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:
-    """Run a command in the checkout; return what it printed on standard output."""
-    answer = example_checkout.run(folder, paths, *arguments, stderr=subprocess.PIPE)
-    assert answer.returncode == 0, f"{answer.stdout[-3000:]}{answer.stderr[-2000:]}"
-    return answer.stdout
-
-
 def ask(of: openai.OpenAI, prompt: str, **more: Any) -> Any:
     messages: Any = [{"role": "user", "content": prompt}]
     return of.chat.completions.create(model=MODEL, messages=messages, max_tokens=8, **more)
 
 
 def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(checkout, paths):
-    run(checkout, paths, "up", *STACK)
+    output_of(checkout, paths, "up", *STACK)
     endpoint = (paths.root.parent / "guarded" / "endpoint").read_text().strip()
-    key = run(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
+    key = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
     time.sleep(2.5)  # both replicas of the gate read it
     with ExitStack() as made:
         http = made.enter_context(openai.DefaultHttpxClient(trust_env=False))
@@ -72,4 +54,4 @@ def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(checkout, 
     logs = [file.read_text() for file in (paths.root / "clusters").rglob("*.log")]
     assert logs
     assert not any("quokka" in text for text in logs)
-    assert "Nothing is left in the cloud." in run(checkout, paths, "down")
+    assert "Nothing is left in the cloud." in output_of(checkout, paths, "down")

@@ -6,15 +6,12 @@ import random
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.platform import example_checkout
 from tests.platform.streams.stream import NAME, STACK, Stream, until
-from twin import daemon
-from twin.host import processes
 from twin.host.paths import TwinPaths
 
 pytestmark = pytest.mark.needs_tools
@@ -28,14 +25,6 @@ POISON = {
     json.dumps({"prompt": "a" * (1 << 20)}).encode(): "too-large",
     b'{"prompt": "a", "max_tokens": -1}': "http-400",
 }
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> Iterator[TwinPaths]:
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 def kill_at_random(stream: Stream, over: threading.Event) -> list[str]:

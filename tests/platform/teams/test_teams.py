@@ -7,22 +7,12 @@ import pytest
 from scripts.shared.clusters import close, of_twin
 from scripts.shared.model_client import models, stream_chat
 from tests.platform import example_checkout
-from twin import daemon
-from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.wire.kube import KubeError
 
 pytestmark = pytest.mark.needs_tools
 
 SEARCH, ADS = "llama-3.1-8b", "qwen3-8b"
-
-
-@pytest.fixture
-def paths(tmp_path):
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 def run(folder: Path, paths: TwinPaths, *arguments: str) -> tuple[int, str]:

@@ -8,19 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.platform.tutorial.console import Command, commands, unlike
-from twin import daemon
-from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 
 PAGE = REPOSITORY / "docs" / "rehearsal.md"
-
-
-@pytest.fixture
-def paths(tmp_path):
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 def run(command: Command, paths: TwinPaths, folder: Path) -> str:

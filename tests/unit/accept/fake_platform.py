@@ -45,6 +45,7 @@ class Gateway(ThreadingHTTPServer):
         """Between two pieces of a stream."""
         self.has_usage = True
         self.hosts: list[str] = []
+        self.paths: list[str] = []
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -64,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send({"object": "list", "data": [_model(each) for each in self.server.models]})
 
     def do_POST(self) -> None:
+        self.server.paths.append(self.path)
         sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
         refusal = self.server.refused.get(sent["model"])
         if refusal is not None:

@@ -17,7 +17,7 @@ from infra.quota.check import Limit, State, request, standings
 from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
 from scripts.operate import up
-from scripts.operate.quota_shortage import refuse_shortage
+from scripts.operate.refusals import refuse_shortage
 from scripts.plan.quota import Against, has_credentials, quota
 from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud

@@ -14,15 +14,16 @@ _RECORD = "gcp:dns/recordSet:RecordSet"
 _UPLOADED = "gcp:compute/regionSslCertificate:RegionSslCertificate"
 
 
-def is_active(paths: TwinPaths, region: str, name: str) -> bool:
+def is_active(paths: TwinPaths, region: str, name: str, world: World | None = None) -> bool:
     """Return whether a certificate of a region is there and ACTIVE (rule gateway.certificates).
 
     Args:
         paths: Files of the twin.
         region: Region of the gateway: those of other regions, and global ones, are not found.
         name: What the gateway names.
+        world: What is there without a stack that made it; by default what the twin's file has.
     """
-    given = World.load(paths.capacity_file).certificates
+    given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and fnmatchcase(region, each.region) for each in given):
         return True
     records = [each for each in list_resources(paths) if each.status != "creating"]

@@ -221,6 +221,8 @@ def gateway_status(gateway: GatewayParts) -> StatusUpdate:
         names = ", ".join(sorted(gateway.broken))
         accepted = Condition("Accepted", True, "ListenersNotValid", f"not usable: {names}")
     programmed = refused or Problem("Pending", "waiting for the data plane")
+    if refused is None and len(gateway.broken) == len(obj["spec"]["listeners"]):
+        programmed = Problem("Invalid", "; ".join(map(str, gateway.broken.values())))
     status: JsonObject = {
         "conditions": [
             accepted.as_json(),

@@ -57,3 +57,4 @@ def test_a_certificate_that_is_not_there_leaves_its_listener_out():
     found = translate(snapshot(gw))
     assert found.gateways["ns", "gw"].listeners == ()
     assert conditions(found, "Gateway", "gw")["Accepted"] == "ListenersNotValid"
+    assert conditions(found, "Gateway", "gw")["Programmed"] == "!Invalid"

@@ -1,0 +1,99 @@
+"""The front over all regions: its address, its certificate, and every model through it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.front.routes import PATH_OF_MODELS
+from infra.plan.endpoint import endpoint, port_of
+from infra.plan.front import answering, paths_of_models
+from infra.plan.names import Names
+from infra.stack import Front, Layer, Platform, Task
+from scripts.accept.answers import question_of
+from scripts.accept.deployed import Deployed, Door, seen
+from scripts.accept.endpoint import certificate, trust_of
+from scripts.accept.row import Row, Subject
+from scripts.shared.google_cloud import NotFound
+from scripts.terminal.console import CommandError
+
+_PLACE = "the front"
+
+
+def has_front(platform: Platform) -> bool:
+    """Return whether a stack has a load balancer over its regions, which is not another stack's."""
+    return platform.gateway.front is Front.GLOBAL and platform.layer is not Layer.SERVING
+
+
+def front_certificates(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether the front shows a certificate that clients trust."""
+    host = deployed.plan.platform.gateway.hostname
+    if not has_front(deployed.plan.platform) or host is None:
+        return
+    subject = Subject("certificate", _PLACE, f"trusted, for {host}")
+
+    def look() -> Row:
+        door = _door(deployed)
+        port = port_of(deployed.plan.platform.gateway)
+        return certificate(subject, door.address, port, host, trust_of(door.url))
+
+    yield seen(subject, look)
+
+
+def front_listings(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether the front lists the models of regions that serve all, by its plain URL."""
+    platform = deployed.plan.platform
+    if not has_front(platform) or not answering(platform):
+        return
+    names = sorted(
+        name for model, one in platform.models.items() for name in (model, *one.adapters)
+    )
+    subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(names))
+
+    def look() -> Row:
+        with _door(deployed).client(CATALOGUE_PATH) as client:
+            found = sorted(model.id for model in client.models.list().data)
+        return subject.judged(", ".join(found) or "nothing", is_met=found == names)
+
+    yield seen(subject, look)
+
+
+def front_answers(deployed: Deployed) -> Iterator[Row]:
+    """Yield whether each model answers through the front, by every URL that leads to it."""
+    platform = deployed.plan.platform
+    if not has_front(platform):
+        return
+    paths = paths_of_models(platform)
+    for name, model in platform.models.items():
+        if answering(platform):
+            yield _answer(deployed, name, model.task, "")
+        if name in paths:
+            yield _answer(deployed, name, model.task, f"{PATH_OF_MODELS}{name}")
+
+
+def _answer(deployed: Deployed, model: str, task: Task, path: str) -> Row:
+    kind, predicted, ask = question_of(task)
+    subject = Subject(kind, f"{model} through {_PLACE}{path and f', {path}'}", predicted)
+
+    def look() -> Row:
+        door = _door(deployed)
+        with replace(door, url=door.url + path).client(model) as client:
+            return ask(subject, client, model)
+
+    return seen(subject, look)
+
+
+def _door(deployed: Deployed) -> Door:
+    """Return where clients of the front come in, by the address that is reserved for it.
+
+    Raises:
+        CommandError: There is no such address.
+        CloudError: Google refuses.
+    """
+    platform = deployed.plan.platform
+    name = Names(platform).front()
+    url = f"compute.googleapis.com/compute/v1/projects/{platform.project}/global/addresses/{name}"
+    try:
+        address = str(deployed.cloud.get(url)["address"])
+    except NotFound:
+        raise CommandError(f"there is no address {name}: the front is not up") from None
+    return Door(endpoint(platform.gateway, address), address)
