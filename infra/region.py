@@ -18,9 +18,11 @@ from gke_inference.operators.group_operator import (
 )
 from gke_inference.operators.metrics_adapter import MetricsAdapter
 from gke_inference.storage.model_bucket import ModelBucket
+from gke_inference.storage.shared_folder import SharedFolder
 from infra.arguments import front as assemble_front
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
+from infra.arguments.filestore import shared_folder_args
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
 from infra.arguments.sharing import route_sources
@@ -203,10 +205,13 @@ def _build_serving(
     namespace = ServingNamespace(
         f"{region.name}-namespace", assemble.namespace_args(platform, region), inside
     )
-    behind = pulumi.ResourceOptions.merge(
-        inside, pulumi.ResourceOptions(depends_on=[namespace, *capacity])
-    )
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
+    needed: list[pulumi.Resource] = [namespace, *capacity]
+    folder = shared_folder_args(platform, region, network.network)
+    if folder is not None:
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        needed.append(SharedFolder(f"{region.name}-shared-folder", folder, opts))
+    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=needed))
     if region.is_shared:
         share(platform, region, buckets, inside)
     else:

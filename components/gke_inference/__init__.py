@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
+    from .storage.shared_folder import SharedFolder, SharedFolderArgs
     from .storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
     from .streams.stream_topics import StreamTopics, StreamTopicsArgs
     from .streams.stream_worker import StreamWorker, StreamWorkerArgs
@@ -186,6 +187,8 @@ __all__ = [
     "RungArgs",
     "ServingNamespace",
     "ServingNamespaceArgs",
+    "SharedFolder",
+    "SharedFolderArgs",
     "SpeculativeArgs",
     "StreamTopics",
     "StreamTopicsArgs",
@@ -313,6 +316,8 @@ _HOMES = {
     "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
     "ServingNamespaceArgs": "namespace.serving_namespace",
+    "SharedFolder": "storage.shared_folder",
+    "SharedFolderArgs": "storage.shared_folder",
     "SpeculativeArgs": "intent.intent",
     "StreamTopics": "streams.stream_topics",
     "StreamTopicsArgs": "streams.stream_topics",

@@ -46,6 +46,7 @@ from .serving.weights_gate import WeightsGate
 from .storage.fuse_volume import FuseVolume
 from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
+from .storage.shared_folder import SharedFolder
 from .storage.weights_job import WeightsJob
 from .streams.stream_topics import StreamTopics
 from .streams.stream_worker import StreamWorker
@@ -94,6 +95,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     PoolFallback,
     PublishedGateway,
     ServingNamespace,
+    SharedFolder,
     StreamTopics,
     StreamWorker,
     TeamShare,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from infra.plan.filestore import CLAIM, is_on_filestore, path_of
 from infra.plan.names import object_name
 from infra.stack import EngineSettings, Model, Pictures, Task
 from workloads.engine.weights_manifest import split
@@ -41,6 +42,8 @@ def intent_words(
             "slots": model.live_adapters.slots,
             "source": f"{folder}/{model.live_adapters.folder}",
         }
+        if is_on_filestore(model):
+            words["live_adapters"] |= {"claim": CLAIM, "source": path_of(name, model)}
     if model.spanning is not None:
         words["spanning"] = model.spanning.value
     if model.disaggregated is not None:

@@ -21,6 +21,7 @@ from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
 from infra.arguments.rungs import rungs
 from infra.plan import RegionCapacity, RegionPlan
+from infra.plan.filestore import filestore_of
 from infra.plan.gke_version import asked
 from infra.plan.names import Names, pool_name
 from infra.stack import Form, Platform, Ranges
@@ -86,6 +87,8 @@ def cluster_args(
         args["authorized_networks"] = dict(settings.authorized_networks)
     if platform.monitoring.traces is not None:
         args["traces"] = True
+    if filestore_of(platform, region.name) is not None:
+        args["shared_folders"] = True
     if platform.images is not None and platform.images.is_attested:
         args["image_admission"] = True
     if settings.auto_provisioning_limits is not None:

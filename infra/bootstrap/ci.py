@@ -11,6 +11,7 @@ from infra.bootstrap.roles import (
     BACKEND_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
+    FILESTORE_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
     PLATFORM_ROLES,
@@ -88,6 +89,7 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(BACKEND_ROLES if settings.has_backends else ()),
         *(STREAM_ROLES if settings.has_streams else ()),
         *(TABLE_ROLES if settings.has_tables else ()),
+        *(FILESTORE_ROLES if settings.has_filestore else ()),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from infra.cost.nodes import Nodes
 from infra.cost.parts import STORAGE, Count, Part, always, listed, part
 from infra.plan import Plan, RegionPlan
+from infra.plan.filestore import filestore_of
 from infra.stack import Layer
 
 _BYTES_PER_GIB = 2**30
@@ -27,6 +28,10 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
         if zone.rpartition("-")[0] == name:
             yield part(STORAGE, "Anywhere Cache", zone, None, always(1))
     yield from _disks(plan, region)
+    filestore = filestore_of(plan.platform, name)
+    if filestore is not None:
+        tier, size = filestore.tier.value, always(filestore.capacity_gib)
+        yield listed(STORAGE, f"Filestore {tier}", name, f"filestore-{tier}", size, unit=_GIB)
     by_type: dict[str, Count] = {}
     for one in nodes:
         gib = one.count * one.disk_gib

@@ -97,6 +97,10 @@ class Names:
         """Return the name of a model's disks in a region."""
         return self._name("compute", f"{object_name(model)}-{region}")
 
+    def filestore(self, region: str) -> str:
+        """Return the name of a region's Filestore instance."""
+        return self._name("compute", f"shared-{region}")
+
     def weights(self, path: str, region: str) -> str:
         """Return `gs://BUCKET/PATH` of weights as a region reads them, with `@VERSION` if named."""
         folder, version = split(path)

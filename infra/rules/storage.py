@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gke_inference.catalogue.filestore import TIERS
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Platform
+from infra.plan.filestore import has_filestore, is_on_filestore
+from infra.stack import Layer, Platform
 from infra.stack.problems import join
 
 _SHORTEST_SOFT_DELETE_DAYS: Final = 7  # https://cloud.google.com/storage/docs/soft-delete
@@ -29,6 +31,7 @@ def check_storage(platform: Platform) -> Iterator[InputError]:
                 yield InputError(where, "must name a zone once", zone, " twice")
                 break
     yield from _check_disks(platform, known)
+    yield from _check_filestore(platform)
 
 
 def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
@@ -39,3 +42,31 @@ def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
             if not set(settings.zones) & set(model.disk.zones):
                 message = f"must have a zone in {region}, where the model runs"
                 yield InputError(join("models", name, "disk", "zones"), message, None)
+
+
+def _check_filestore(platform: Platform) -> Iterator[InputError]:
+    filestore = platform.storage.filestore
+    for name, model in platform.models.items():
+        if not is_on_filestore(model):
+            continue
+        where = join("models", name, "live_adapters", "place")
+        if platform.layer is not Layer.ALL:
+            message = f"must be bucket where layer is {platform.layer.value}"
+            yield InputError(where, message, "filestore")
+        elif filestore is None:
+            yield InputError(where, "needs 'storage.filestore'", "filestore", " without it")
+    if filestore is None:
+        return
+    tier = TIERS[filestore.tier.value]
+    if not tier.allows(filestore.capacity_gib):
+        message = f"must be {tier.words} for tier {filestore.tier.value}"
+        yield InputError("storage.filestore.capacity_gib", message, filestore.capacity_gib)
+    if not has_filestore(platform):
+        message = "must be left out where no model has live_adapters.place filestore"
+        yield InputError("storage.filestore", message)
+    network = platform.existing.network
+    if network is not None and not network.startswith(f"projects/{platform.project}/"):
+        # cloud.google.com/filestore/docs/shared-vpc: it takes private services access, which the
+        # host project must have made
+        message = "must be left out with a network of another project"
+        yield InputError("storage.filestore", message, network)

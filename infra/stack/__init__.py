@@ -44,6 +44,7 @@ from infra.stack.gateway import Dns, Exposure, Gateway
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
+    AdapterPlace,
     Canary,
     Disk,
     Form,
@@ -68,10 +69,11 @@ from infra.stack.regions import (
     SystemPool,
 )
 from infra.stack.root import Platform
-from infra.stack.storage import ImageCache, Storage
+from infra.stack.storage import Filestore, FilestoreTier, ImageCache, Storage
 
 __all__ = [
     "Accelerator",
+    "AdapterPlace",
     "AnswerCache",
     "ArmorFilters",
     "Attestation",
@@ -102,6 +104,8 @@ __all__ = [
     "Exposure",
     "Failure",
     "Fallback",
+    "Filestore",
+    "FilestoreTier",
     "Flaw",
     "Form",
     "Front",

@@ -117,11 +117,21 @@ class Canary(StackModel):
     """Its replicas in each region; by default as many as the model has."""
 
 
-class LiveAdapters(StackModel):
-    """LoRA adapters that are uploaded to a folder of the bucket while the model serves."""
+class AdapterPlace(StrEnum):
+    """Where live adapters are uploaded to."""
 
+    BUCKET = "bucket"
+    FILESTORE = "filestore"
+
+
+class LiveAdapters(StackModel):
+    """LoRA adapters that are uploaded to a folder while the model serves."""
+
+    place: AdapterPlace = AdapterPlace.BUCKET
+    """`bucket`, beside the weights; or `filestore`, in the folder of `storage.filestore`."""
     folder: AdapterFolder = "live-adapters"
-    """Folder beside the weights; each folder in it is an adapter of that name."""
+    """Folder beside the weights, or under the model's name on Filestore; each folder in it is an
+    adapter of that name."""
     max_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = 16
     """Largest rank: memory of the accelerator is set aside for it."""
     slots: int = Field(default=8, ge=1, le=64)

@@ -1,5 +1,7 @@
 """Storage: the buckets of weights and caches, and the disk of engine images."""
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from infra.stack.base.fields import Name, ProjectId, StackModel, Zone
@@ -16,6 +18,24 @@ class ImageCache(StackModel):
     """Archive the image is made from; without one the image must exist."""
 
 
+class FilestoreTier(StrEnum):
+    """Tier of a Filestore instance."""
+
+    ZONAL = "zonal"
+    REGIONAL = "regional"
+    BASIC_SSD = "basic-ssd"
+
+
+class Filestore(StackModel):
+    """A folder on Filestore in each region, for adapters that change within seconds."""
+
+    tier: FilestoreTier = FilestoreTier.ZONAL
+    """`zonal` and `basic-ssd` are in the first zone of the region; `regional` in all of them."""
+    capacity_gib: int = Field(default=1024, ge=1024, le=102_400)
+    """Capacity, which is paid whether it is used or not: for `zonal` and `regional` 1024 to 9984 in
+    steps of 256, or 10240 and more in steps of 2560; for `basic-ssd` 2560 to 65433."""
+
+
 class Storage(StackModel):
     """How weights are kept."""
 
@@ -26,5 +46,7 @@ class Storage(StackModel):
     is chosen when the buckets are made."""
     cache_zones: tuple[Zone, ...] = ()
     """Zones with an Anywhere Cache of the model bucket: an SSD copy of what is read there."""
+    filestore: Filestore | None = None
+    """Folder on Filestore in each region of a model whose live adapters are on it."""
     image_cache: ImageCache | None = None
     """Disk image of the nodes whose capacity asks for it."""

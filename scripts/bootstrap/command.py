@@ -7,6 +7,7 @@ import typer
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.filestore import has_filestore
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
 from infra.stack import Layer, Platform
@@ -74,6 +75,7 @@ def settings_of(
         has_clients=gated(platform) is not None,
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
+        has_filestore=has_filestore(platform),
         has_images=platform.images is not None,
         has_records=platform.gateway.dns is not None,
         layer=platform.layer.value,

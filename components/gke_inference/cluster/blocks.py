@@ -7,13 +7,6 @@ from gke_inference.catalogue.system_pool import DISK_TYPE
 
 from .settings import ClusterSettings
 
-ADDONS: "container.ClusterAddonsConfigArgsDict" = {
-    "gce_persistent_disk_csi_driver_config": {"enabled": True},
-    "gcs_fuse_csi_driver_config": {"enabled": True},
-    "horizontal_pod_autoscaling": {"disabled": False},
-    "http_load_balancing": {"disabled": False},  # gateways need it
-}
-
 KUBELET: "container.ClusterNodePoolAutoConfigNodeKubeletConfigArgsDict" = {
     "insecure_kubelet_readonly_port_enabled": "FALSE"
 }
@@ -64,6 +57,19 @@ NODE_DEFAULTS: "container.ClusterNodePoolDefaultsNodeConfigDefaultsArgsDict" = {
     "gcfs_config": {"enabled": True},  # image streaming
     "insecure_kubelet_readonly_port_enabled": "FALSE",
 }
+
+
+def addons(*, shared_folders: bool) -> "container.ClusterAddonsConfigArgsDict":
+    """Returns the add-ons of a cluster, with the driver of Filestore where it is used."""
+    found: container.ClusterAddonsConfigArgsDict = {
+        "gce_persistent_disk_csi_driver_config": {"enabled": True},
+        "gcs_fuse_csi_driver_config": {"enabled": True},
+        "horizontal_pod_autoscaling": {"disabled": False},
+        "http_load_balancing": {"disabled": False},  # gateways need it
+    }
+    if shared_folders:
+        found["gcp_filestore_csi_driver_config"] = {"enabled": True}
+    return found
 
 
 def first_nodes(node_account: pulumi.Output[str]) -> "container.ClusterNodeConfigArgsDict":

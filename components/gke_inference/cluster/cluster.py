@@ -10,10 +10,10 @@ from gke_inference.base.kubeconfig import kubeconfig
 from gke_inference.catalogue.tracing import MANAGED_SCOPE
 
 from .blocks import (
-    ADDONS,
     KUBELET,
     MONITORING,
     NODE_DEFAULTS,
+    addons,
     admission,
     authorized_networks,
     autoscaling,
@@ -87,6 +87,8 @@ class InferenceClusterArgs(TypedDict):
     """Give nodes public addresses. Default no."""
     release_channel: NotRequired[str]
     """`rapid`, `regular`, `stable` or `extended`. Default `regular`."""
+    shared_folders: NotRequired[bool]
+    """Run the driver of Filestore, which `SharedFolder` needs. Default no."""
     system_pool: NotRequired[SystemPoolArgs]
     """The pool without accelerators. Standard only."""
     traces: NotRequired[bool]
@@ -165,7 +167,7 @@ class InferenceCluster(pulumi.ComponentResource):
         standard = not settings.is_autopilot  # Autopilot refuses what it decides itself
         return container.Cluster(
             name,
-            addons_config=ADDONS,
+            addons_config=addons(shared_folders=args.get("shared_folders", False)),
             binary_authorization=admission(args.get("image_admission", False)),
             cluster_autoscaling=autoscaling(settings, account, args.get("boot_disk_key")),
             control_plane_endpoints_config=control_plane_access(settings),

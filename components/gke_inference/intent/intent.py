@@ -27,6 +27,9 @@ class LiveAdaptersArgs(TypedDict):
     """`gs://BUCKET/PATH`: each folder in it with a configuration and weights is an adapter."""
     max_rank: NotRequired[int]
     """Largest rank: 1, 8, 16 (default), 32, 64, 128, 256, 320 or 512; memory grows with it."""
+    claim: NotRequired[str]
+    """Claim of a volume with the folder, such as that of a `SharedFolder`; `source` is then the
+    path in it. Default: the folder is in a bucket."""
     slots: NotRequired[int]
     """Adapters that one batch may hold, 1 to 64. Default 8."""
 
@@ -135,9 +138,11 @@ class AdapterFolder:
     """A folder whose adapters are served as they come and go."""
 
     source: str
-    """`gs://BUCKET/PATH`."""
+    """`gs://BUCKET/PATH`; with a claim, the path in it."""
     max_rank: int = 16
     slots: int = 8
+    claim: str | None = None
+    """Claim of a volume with the folder; None: it is in a bucket."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +262,7 @@ def _live_adapters(folder: Mapping[str, Any] | None) -> AdapterFolder | None:
     if rank not in RANKS:
         raise InputError(f"{where}max_rank", f"must be one of {', '.join(map(str, RANKS))}", rank)
     slots = whole(folder, "slots", 1, 64, default=8, where=where)
-    return AdapterFolder(str(folder["source"]), int(rank), slots)
+    return AdapterFolder(str(folder["source"]), int(rank), slots, folder.get("claim"))
 
 
 def _speculative(guess: Mapping[str, Any] | None) -> Guessing | None:

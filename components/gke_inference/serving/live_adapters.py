@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.fuse import fuse_volume
-from gke_inference.serving.weights import BucketPath, Storage
+from gke_inference.serving.weights import BucketPath, ClaimPath, Storage
 
 MOUNT = "/mnt/live-adapters"
 LOADER = "adapter-loader"
@@ -23,9 +23,9 @@ _RUNTIME_LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 @dataclass(frozen=True)
 class LiveAdapters:
-    """A folder of a bucket whose folders are adapters, and how many are computed at once."""
+    """A folder whose folders are adapters, and how many are computed at once."""
 
-    source: BucketPath
+    source: BucketPath | ClaimPath
     max_rank: int = 16
     slots: int = 8
 
@@ -67,8 +67,12 @@ def slots(live: LiveAdapters | None, given: int, rank: int) -> Slots:
 
 def with_live(files: Storage, live: LiveAdapters) -> Storage:
     """Returns an engine's files with the folder mounted, and loading at run time allowed."""
-    # Nothing is cached for good here: a new folder has to be seen within seconds.
-    volume = fuse_volume(_VOLUME, live.source.bucket, is_live=True)
+    if isinstance(live.source, ClaimPath):
+        claim = {"claimName": live.source.claim, "readOnly": True}
+        volume: Manifest = {"name": _VOLUME, "persistentVolumeClaim": claim}
+    else:
+        # Nothing is cached for good here: a new folder has to be seen within seconds.
+        volume = fuse_volume(_VOLUME, live.source.bucket, is_live=True)
     mount: Manifest = {"mountPath": MOUNT, "name": _VOLUME, "readOnly": True}
     return files.extended(volume, mount, {_RUNTIME_LOADING: "True"})
 

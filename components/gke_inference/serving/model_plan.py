@@ -1,5 +1,6 @@
 """From a model's arguments to its plan: every derived number. Nothing here creates a resource."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,10 @@ from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import LiveAdapters, with_live
 from gke_inference.serving.pod_spec import Pod
 from gke_inference.serving.serving import draft_of, serving_of
-from gke_inference.serving.weights import Storage, bucket_path, storage
+from gke_inference.serving.weights import ClaimPath, Storage, bucket_path, storage
 from gke_inference.sizing.memory import weights_gib
+
+_PATH = re.compile(r"[^\s/.@][^\s@]*(?<!/)")
 
 
 @dataclass(frozen=True)
@@ -152,11 +155,14 @@ def _live(intent: ServingIntent) -> LiveAdapters | None:
     folder = intent.live_adapters
     if folder is None:
         return None
-    return LiveAdapters(
-        max_rank=folder.max_rank,
-        slots=folder.slots,
-        source=bucket_path(folder.source, "live_adapters.source"),
-    )
+    where = "live_adapters.source"
+    if folder.claim is None:
+        source = bucket_path(folder.source, where)
+    elif _PATH.fullmatch(folder.source):
+        source = ClaimPath(folder.claim, folder.source)
+    else:
+        raise InputError(where, "must be a path in the volume of its claim", folder.source)
+    return LiveAdapters(max_rank=folder.max_rank, slots=folder.slots, source=source)
 
 
 def _nodes(classes: Mapping[str, str], intent: ServingIntent) -> dict[str, Hardware]:

@@ -60,6 +60,14 @@ class BucketPath:
 
 
 @dataclass(frozen=True)
+class ClaimPath:
+    """A folder of a volume that a claim names."""
+
+    claim: str
+    path: str
+
+
+@dataclass(frozen=True)
 class Storage:
     """What a pod needs for its files."""
 
@@ -85,10 +93,11 @@ class Storage:
     """The version that `source` holds; None: any."""
 
     def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
-        """Returns the same with one bucket more."""
+        """Returns the same with one volume more, of a bucket or of a claim."""
+        own = POD_ANNOTATIONS if "csi" in volume else {}
         return replace(
             self,
-            annotations={**self.annotations, **POD_ANNOTATIONS},
+            annotations={**self.annotations, **own},
             environment={**self.environment, **environment},
             mounts=[*self.mounts, mount],
             volumes=[*self.volumes, volume],

@@ -1,4 +1,4 @@
-"""Examples previewed with the real engine and the twin's providers: a front, a stream."""
+"""Examples previewed with the real engine and the twin's providers: a front, a folder, a stream."""
 
 import json
 from collections import Counter
@@ -38,7 +38,12 @@ STREAM = {
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("three-regions", GLOBAL), ("nearest-region", DNS), ("streaming", STREAM)],
+    [
+        ("three-regions", GLOBAL),
+        ("nearest-region", DNS),
+        ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
+        ("streaming", STREAM),
+    ],
 )
 def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):
     text = (EXAMPLES / name / f"Pulumi.{name}.yaml").read_text()

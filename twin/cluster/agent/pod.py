@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from twin.cluster.agent.images import Images
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
+from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
@@ -159,7 +161,13 @@ class PodRunner:
 
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
-        volumes = Volumes(kube, self._pod, self.folder, self._context.paths.volumes)
+        volumes = Volumes(
+            kube,
+            self._pod,
+            self.folder,
+            self._context.paths.volumes,
+            partial(share_folder, self._context.paths, self._context.spec.name),
+        )
         folders = volumes.make()
         self._volumes = volumes if is_refreshed(self._pod) else None
         self._refresh_at = time.monotonic() + self._refresh_seconds()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gke_inference.catalogue import filestore
 from twin.cluster.agent.launching.environment import ConfigError, Sources, field
 from twin.cluster.agent.launching.tokens import token_of
 from twin.wire.kube import JsonObject, Kube, KubeError
@@ -54,14 +55,23 @@ class Volumes:
         pod: whose volumes these are.
         own: folder of the pod, for what goes with it.
         shared: folder for what outlives it.
+        file_share: returns the folder of a share of Filestore, by its handle and attributes.
     """
 
-    def __init__(self, kube: Kube, pod: JsonObject, own: Path, shared: Path) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        pod: JsonObject,
+        own: Path,
+        shared: Path,
+        file_share: Callable[[str, JsonObject], Path],
+    ) -> None:
         self._kube = kube
         self._pod = pod
         self._namespace: str = pod["metadata"]["namespace"]
         self._own = own
         self._shared = shared
+        self._file_share = file_share
         self._sources = Sources(kube, self._namespace)
 
     def make(self) -> dict[str, Path]:
@@ -149,6 +159,8 @@ class Volumes:
                 )
             folder = stored if source.get("readOnly") else self._shared / "buckets" / bucket
             return folder / only.group(1).strip("/") if only else folder
+        if source["driver"] == filestore.DRIVER:
+            return self._file_share(str(source.get("volumeHandle", "")), attributes)
         return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
 
     def _claimed(self, claim: str) -> Path:

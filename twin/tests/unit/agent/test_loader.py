@@ -82,4 +82,4 @@ def volumes(folder: Path, read_only: bool) -> Volumes:
         "spec": {"volumes": [{"name": "b", "csi": source}]},
     }
     no_kube: Any = None
-    return Volumes(no_kube, pod, folder / "own", folder / "volumes")
+    return Volumes(no_kube, pod, folder / "own", folder / "volumes", lambda *_: folder)

@@ -24,7 +24,9 @@ class OneSecret:
 
 def test_a_key_that_is_written_later_appears_and_changes(tmp_path: Path):
     secret = OneSecret()
-    volumes = Volumes(cast(Kube, secret), POD, tmp_path / "own", tmp_path / "shared")
+    volumes = Volumes(
+        cast(Kube, secret), POD, tmp_path / "own", tmp_path / "shared", lambda *_: tmp_path
+    )
     folder = volumes.make()["cert"]
     assert list(folder.iterdir()) == []
     for text in ("first", "second"):
