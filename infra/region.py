@@ -28,6 +28,7 @@ from infra.backends import relay_backends
 from infra.clients import admit_clients
 from infra.guardrails import guard_region
 from infra.images import let_nodes_pull
+from infra.jobs.queues import build_queues
 from infra.network import RegionNetwork
 from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
@@ -95,6 +96,7 @@ def build_region(
     if region.has_groups:  # models come behind it, and go before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
+    build_queues(region, inside, capacity)
     gateway = _build_serving(
         platform,
         region,
