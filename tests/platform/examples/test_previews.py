@@ -1,4 +1,4 @@
-"""Examples previewed with the real engine and the twin's providers: a front, a stream."""
+"""Examples previewed with the real engine and the twin's providers: a front, a stream, queues."""
 
 import json
 from collections import Counter
@@ -34,11 +34,24 @@ STREAM = {
     "Topic": 3,
     "TopicIAMMember": 3,
 }
+QUEUES = {
+    "ClusterQueue": 2,
+    "Cohort": 1,
+    "ComputeClass": 3,
+    "LocalQueue": 2,
+    "ResourceFlavor": 2,
+    "WorkloadPriorityClass": 2,
+}
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("three-regions", GLOBAL), ("nearest-region", DNS), ("streaming", STREAM)],
+    [
+        ("three-regions", GLOBAL),
+        ("nearest-region", DNS),
+        ("streaming", STREAM),
+        ("queues", QUEUES),
+    ],
 )
 def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):
     text = (EXAMPLES / name / f"Pulumi.{name}.yaml").read_text()
