@@ -7,6 +7,7 @@ import pytest
 
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
+from infra.plan.image_names import needed
 from infra.quota.needs import needs
 from infra.reading.load import parse
 from tests.contract.infra.broken_stacks import edited
@@ -137,3 +138,8 @@ def test_the_chips_of_a_queue_cost_nothing_while_no_job_runs() -> None:
     assert spot.quantity == "0/0/4 nodes"
     assert (spot.minimum.value, spot.expected.value) == (0, 0)
     assert spot.maximum.value > 0
+
+
+def test_kueue_is_among_the_images_of_a_stack_with_queues() -> None:
+    assert "queue_operator" in needed(resolve(platform_with(chips=QUEUE)))
+    assert "queue_operator" not in needed(resolve(platform_with()))
