@@ -9,16 +9,13 @@ from gke_inference.queues.job_queue import (
 )
 from infra.plan import RegionPlan
 from infra.plan.queue_places import team_namespace
-from infra.plan.queues import QueuePlan
+from infra.plan.queues import QueueFlavorPlan, QueuePlan
 
 
 def queue_args(queue: QueuePlan) -> JobQueueArgs:
     """Return the arguments of a queue."""
     return JobQueueArgs(
-        flavors=[
-            QueueFlavorArgs(chips=each.chips, compute_class=each.compute_class, kind=each.kind)
-            for each in queue.flavors
-        ],
+        flavors=[_flavor(each) for each in queue.flavors],
         preempt=queue.settings.preempt,
         queue_name=queue.name,
         teams={team: _team(queue, team) for team in queue.settings.teams},
@@ -39,6 +36,16 @@ def namespace_args(region: RegionPlan) -> dict[str, JobNamespaceArgs]:
         )
         for team in teams
     }
+
+
+def _flavor(flavor: QueueFlavorPlan) -> QueueFlavorArgs:
+    args = QueueFlavorArgs(chips=flavor.chips, compute_class=flavor.compute_class, kind=flavor.kind)
+    if flavor.node_pool is not None:
+        args["node_pool"] = flavor.node_pool
+        hours = next(iter(flavor.capacity.rungs.values())).max_run_hours
+        if hours is not None:
+            args["max_run_seconds"] = hours * 3600
+    return args
 
 
 def _team(queue: QueuePlan, team: str) -> QueueTeamArgs:

@@ -24,6 +24,16 @@ def capacity_of_queues(platform: Platform, region: str) -> set[str]:
     }
 
 
+def queued_capacity(platform: Platform) -> set[str]:
+    """Return the names of the capacities whose pools have queued provisioning."""
+    return {
+        flavor.capacity
+        for queue in platform.queues.values()
+        for flavor in queue.flavors
+        if flavor.queued
+    }
+
+
 def team_namespace(team: str) -> str:
     """Return the namespace of a team's jobs, in whichever queue."""
     return f"jobs-{team}"

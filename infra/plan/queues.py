@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infra.plan.capacity import RegionCapacity
+from infra.plan.names import pool_name
 from infra.plan.queue_places import queue_region, team_namespace
 from infra.stack import Platform, Queue
 
@@ -14,6 +15,8 @@ class QueueFlavorPlan:
 
     capacity: RegionCapacity
     chips: int
+    queued: bool = False
+    """Whether all nodes of a job come together, of a pool of their own."""
 
     @property
     def kind(self) -> str:
@@ -22,8 +25,15 @@ class QueueFlavorPlan:
 
     @property
     def compute_class(self) -> str:
-        """Name of the compute class of its nodes."""
+        """Name of the compute class of its nodes, and of the flavor."""
         return self.capacity.classes[self.kind]
+
+    @property
+    def node_pool(self) -> str | None:
+        """Name of the pool with queued provisioning; None where the class has its nodes."""
+        return (
+            pool_name(self.capacity.name, next(iter(self.capacity.rungs))) if self.queued else None
+        )
 
     @property
     def nodes(self) -> int:
@@ -63,7 +73,8 @@ def queues_in(
             settings=queue,
             region=region,
             flavors=tuple(
-                QueueFlavorPlan(capacity[each.capacity], each.chips) for each in queue.flavors
+                QueueFlavorPlan(capacity[each.capacity], each.chips, each.queued)
+                for each in queue.flavors
             ),
         )
         for name, queue in platform.queues.items()

@@ -12,6 +12,9 @@ class QueueFlavor(StackModel):
     """Capacity that they are of, which no model and no other queue uses."""
     chips: int = Field(ge=1, le=100_000)
     """Chips that the jobs of all teams may have together."""
+    queued: bool = False
+    """Whether all nodes of a job come together or none does, by GKE's queued provisioning, as a job
+    of several pods needs. The capacity has `node_pools` and one flex-start rung of GPUs."""
 
 
 class QueueTeam(StackModel):

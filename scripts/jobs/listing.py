@@ -140,6 +140,11 @@ def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
     if workload is None:
         return "queued", ""
     true, every = _conditions(workload), _conditions(workload, only_true=False)
+    checks = parts(part(workload, "status"), "admissionChecks")
+    if "QuotaReserved" in true and checks:
+        return "waiting for nodes", next(
+            (each["message"] for each in checks if each.get("message")), ""
+        )
     waits = "" if "QuotaReserved" in true else every.get("QuotaReserved", {}).get("message", "")
     if "Preempted" in true:
         return "preempted", waits or true["Preempted"]["message"]

@@ -12,10 +12,12 @@ from gke_inference.catalogue.accelerators import (
     catalogue_resources,
     catalogue_taints,
 )
+from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 
 _COMPONENT: Final = "job-queue"
 _MOST_CHIPS: Final = 100_000
+_QUEUED_CLASS: Final = "queued-provisioning.gke.io"
 
 
 class QueueFlavorArgs(TypedDict):
@@ -27,6 +29,11 @@ class QueueFlavorArgs(TypedDict):
     """Compute class of the nodes; the flavor has its name."""
     kind: str
     """`tpu` or `gpu`."""
+    max_run_seconds: NotRequired[int]
+    """With `node_pool`: how long its nodes may run, at most 604800. Default: as long as a job."""
+    node_pool: NotRequired[str]
+    """Node pool with queued provisioning whose nodes these are, in place of the compute class: all
+    nodes of a job come together, or none does. The flavor has the name in `compute_class`."""
 
 
 class QueueTeamArgs(TypedDict):
@@ -80,6 +87,9 @@ class JobQueue(pulumi.ComponentResource):
             register(f"{name}-flavor-{flavor}", flavor_object(each), under(self))
             for flavor, each in flavors.items()
         ]
+        for flavor, each in flavors.items():
+            for role, obj in queued_objects(queue, each).items():
+                made.append(register(f"{name}-{flavor}-{role}", obj, under(self)))
         rest = cohort_object(queue, args["flavors"], args["teams"])
         made.append(register(f"{name}-cohort", rest, under(self, depends_on=[*made])))
         preempt = bool(args.get("preempt", True))
@@ -98,23 +108,66 @@ def team_queue_name(queue: str, team: str) -> str:
 def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
     """Returns the flavor: where its pods run, and the taints they accept there."""
     labels, taints = catalogue_labels(), catalogue_taints()
-    name = flavor["compute_class"]
+    name, pool = flavor["compute_class"], flavor.get("node_pool")
     accepted: list[Manifest] = [
-        {"effect": "NoSchedule", "key": taints[flavor["kind"]]["key"], "operator": "Exists"},
-        {"effect": "NoSchedule", "operator": "Equal", **taints["spot"]},
-        {
-            "effect": "NoSchedule",
-            "key": labels["compute_class"],
-            "operator": "Equal",
-            "value": name,
-        },
+        {"effect": "NoSchedule", "key": taints[flavor["kind"]]["key"], "operator": "Exists"}
     ]
+    if pool is not None:
+        node_labels = {labels["node_pool"]: pool}
+        accepted.append(_tolerated(labels["queued"], "true"))
+    else:
+        node_labels = {labels["compute_class"]: name}
+        accepted.append({"effect": "NoSchedule", "operator": "Equal", **taints["spot"]})
+        accepted.append(_tolerated(labels["compute_class"], name))
     return manifest(
         "resource_flavor",
         name,
         labels=labels_for(name, _COMPONENT),
-        spec={"nodeLabels": {labels["compute_class"]: name}, "tolerations": accepted},
+        spec={"nodeLabels": node_labels, "tolerations": accepted},
     )
+
+
+def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
+    """Returns what has Kueue ask for all nodes of a job first; nothing of a compute class."""
+    if flavor.get("node_pool") is None:
+        return {}
+    name = check_name_of(queue, flavor)
+    config = api("provisioning_request_config")
+    parameters: Manifest = {}
+    seconds = flavor.get("max_run_seconds")
+    if seconds is not None:
+        parameters["parameters"] = {"maxRunDurationSeconds": str(int(seconds))}
+    labels = labels_for(name, _COMPONENT)
+    return {
+        "request": manifest(
+            "provisioning_request_config",
+            name,
+            labels=labels,
+            spec={
+                "managedResources": [catalogue_resources()[flavor["kind"]]],
+                "provisioningClassName": _QUEUED_CLASS,
+                **parameters,
+            },
+        ),
+        "check": manifest(
+            "admission_check",
+            name,
+            labels=labels,
+            spec={
+                "controllerName": f"{config.group}/provisioning-request",
+                "parameters": {"apiGroup": config.group, "kind": config.kind, "name": name},
+            },
+        ),
+    }
+
+
+def check_name_of(queue: str, flavor: QueueFlavorArgs) -> str:
+    """Returns the name of the check that a flavor's jobs wait for."""
+    return f"{queue}-{flavor['compute_class']}"
+
+
+def _tolerated(key: str, value: str) -> Manifest:
+    return {"effect": "NoSchedule", "key": key, "operator": "Equal", "value": value}
 
 
 def cohort_object(
@@ -166,6 +219,13 @@ def team_queue(
         "queueingStrategy": "BestEffortFIFO",
         "resourceGroups": _groups(flavors, quotas),
     }
+    checks = [
+        {"name": check_name_of(queue, each), "onFlavors": [each["compute_class"]]}
+        for each in flavors
+        if each.get("node_pool") is not None
+    ]
+    if checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": checks}
     return manifest("cluster_queue", name, labels=labels_for(name, _COMPONENT), spec=spec)
 
 

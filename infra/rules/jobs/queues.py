@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.queue_places import queue_region
-from infra.stack import Layer, Platform, Queue
+from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 from infra.stack.problems import join, one_of
 
 _LONGEST_TEAM = 40
@@ -75,9 +75,11 @@ def _check_flavors(
         if capacity.is_mixed:
             rule = "must have rungs of one kind: a job asks for TPU chips or for GPUs"
             yield InputError(path, rule, flavor.capacity)
-        if capacity.node_pools is not None:
+        if capacity.node_pools is not None and not flavor.queued:
             rule = "must leave out node_pools: GKE makes the nodes of jobs"
             yield InputError(path, rule, flavor.capacity)
+        if flavor.queued:
+            yield from _check_queued(join(where, "flavors", at, "queued"), capacity)
     names = {flavor.capacity for flavor in queue.flavors}
     for team, share in queue.teams.items():
         path = join(where, "teams", team)
@@ -86,6 +88,14 @@ def _check_flavors(
         for capacity in share.chips:
             if capacity not in names:
                 yield one_of(join(path, "chips"), capacity, sorted(names))
+
+
+def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
+    rungs = capacity.rungs
+    is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].accelerator.is_tpu
+    if len(rungs) != 1 or not is_flex or capacity.node_pools is None:
+        rule = "must be false but for a capacity with node_pools and one flex-start rung of GPUs"
+        yield InputError(path, rule, True)
 
 
 def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterator[InputError]:
@@ -107,6 +117,10 @@ def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Itera
         path = join(where, "flavors", at, "chips")
         if flavor.chips % node:
             rule = f"must be a multiple of {node}, the chips of a node"
+            yield InputError(path, rule, flavor.chips)
+        pools = capacity.settings.node_pools
+        if pools is not None and pools.max_nodes * node < flavor.chips:
+            rule = f"must be at most {pools.max_nodes * node}, the chips of node_pools.max_nodes"
             yield InputError(path, rule, flavor.chips)
         shares = {team: share.chips.get(flavor.capacity, 0) for team, share in queue.teams.items()}
         for team, chips in shares.items():

@@ -10,6 +10,7 @@ from gke_inference.queues.job_queue import (
     QueueTeamArgs,
     cohort_object,
     flavor_object,
+    queued_objects,
     team_queue,
 )
 from tests.contract.components_k8s import crds
@@ -18,6 +19,13 @@ FLAVORS: list[QueueFlavorArgs] = [
     {"chips": 16, "compute_class": "spot", "kind": "tpu"},
     {"chips": 8, "compute_class": "flex", "kind": "tpu"},
 ]
+GANG: QueueFlavorArgs = {
+    "chips": 8,
+    "compute_class": "gang",
+    "kind": "gpu",
+    "max_run_seconds": 3600,
+    "node_pool": "gang-0",
+}
 TEAM: QueueTeamArgs = {"borrow": 4, "chips": {"spot": 8}, "lend": 6, "namespace": "jobs-a"}
 
 
@@ -31,6 +39,9 @@ def test_the_objects_are_what_their_definitions_declare():
         *(flavor_object(each) for each in FLAVORS),
         cohort_object("q", FLAVORS, {"a": TEAM}),
         team_queue("q", "a", TEAM, FLAVORS, preempt=True),
+        flavor_object(GANG),
+        *queued_objects("q", GANG).values(),
+        team_queue("q", "b", TEAM, [GANG], preempt=False),
         local_queue("q", "jobs-a", "q-a"),
     ):
         crds.check(obj)

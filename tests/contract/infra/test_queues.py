@@ -143,3 +143,39 @@ def test_the_chips_of_a_queue_cost_nothing_while_no_job_runs() -> None:
 def test_kueue_is_among_the_images_of_a_stack_with_queues() -> None:
     assert "queue_operator" in needed(resolve(platform_with(chips=QUEUE)))
     assert "queue_operator" not in needed(resolve(platform_with()))
+
+
+GANG = {
+    "flavors": [{"capacity": "jobs-gang", "chips": 4, "queued": True}],
+    "teams": {"research": {"chips": {"jobs-gang": 4}}},
+}
+
+
+def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deployed: Any) -> None:
+    edits = [
+        {
+            "at": ["capacity", "jobs-gang"],
+            "value": {"node_pools": {"max_nodes": 4}, "rungs": [FLEX]},
+        },
+        {"at": ["queues"], "value": {"gang": GANG}},
+    ]
+    seen = deployed(parse(json.dumps(edited("dev", edits))))
+    pools = {
+        each.inputs["name"]: each.inputs for each in seen.all("gcp:container/nodePool:NodePool")
+    }
+    assert pools["jobs-gang-0"]["queuedProvisioning"] == {"enabled": True}
+    assert pools["jobs-gang-0"]["nodeConfig"]["labels"] == {"cloud.google.com/gke-queued": "true"}
+    classes = seen.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    assert "jobs-gang" not in {each.inputs["metadata"]["name"] for each in classes}
+    (flavor,) = seen.all(f"{KIND}ResourceFlavor")
+    assert flavor.inputs["spec"]["nodeLabels"] == {"cloud.google.com/gke-nodepool": "jobs-gang-0"}
+    (queue,) = seen.all(f"{KIND}ClusterQueue")
+    assert queue.inputs["spec"]["admissionChecksStrategy"] == {
+        "admissionChecks": [{"name": "gang-jobs-gang", "onFlavors": ["jobs-gang"]}]
+    }
+    (config,) = seen.all(f"{KIND}ProvisioningRequestConfig")
+    assert config.inputs["spec"] == {
+        "managedResources": ["nvidia.com/gpu"],
+        "parameters": {"maxRunDurationSeconds": "21600"},
+        "provisioningClassName": "queued-provisioning.gke.io",
+    }

@@ -49,15 +49,25 @@ class Jobs:
         (spec,) = (paths.root / "clusters").glob("*/spec.json")
         self.kube = ClusterContext(paths, spec.parent).kube
 
-    def submit(self, team: str, name: str, lasts: str = "1h") -> None:
-        limits = {"google.com/tpu": "4"}
+    def submit(
+        self,
+        team: str,
+        name: str,
+        lasts: str = "1h",
+        *,
+        queue: str = "chips",
+        chips: tuple[str, str] = ("google.com/tpu", "4"),
+        pods: int = 1,
+    ) -> None:
+        limits = dict([chips])
         container = {"image": "python:3.12", "name": "work", "resources": {"limits": limits}}
         template = {
             "metadata": {"annotations": {DELAY: lasts}},
             "spec": {"containers": [container], "restartPolicy": "Never"},
         }
-        labels = {"kueue.x-k8s.io/queue-name": "chips"}
-        body = {"metadata": {"labels": labels, "name": name}, "spec": {"template": template}}
+        labels = {"kueue.x-k8s.io/queue-name": queue}
+        spec = {"completions": pods, "parallelism": pods, "template": template}
+        body = {"metadata": {"labels": labels, "name": name}, "spec": spec}
         self.kube.post(f"/apis/batch/v1/namespaces/jobs-{team}/jobs", body)
 
     def shown(self) -> dict[str, dict[str, Any]]:
@@ -79,6 +89,11 @@ def test_teams_share_chips_and_see_what_their_jobs_wait_for(
     up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
     assert up.returncode == 0, f"{up.stdout[-3000:]}{up.stderr[-2000:]}"
     jobs = Jobs(folder, paths)
+
+    # a job of several pods gets all of its nodes at once
+    gpus = ("nvidia.com/gpu", "8")
+    jobs.submit("research", "tune", lasts="5s", queue="training", chips=gpus, pods=2)
+    until(lambda: jobs.shown()["tune"]["state"] == "succeeded", 150)
 
     # research has 8 spot and 4 flex-start chips, and borrows all that evals does not use
     for number in range(7):

@@ -48,6 +48,12 @@ def workload(*conditions: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def checked(message: str) -> dict[str, Any]:
+    found = workload(HAS)
+    check = {"message": message, "name": "gang", "state": "Pending"}
+    return {**found, "status": {**found["status"], "admissionChecks": [check]}}
+
+
 def pod(phase: str = "Pending", **spec: str) -> dict[str, Any]:
     metadata = {"namespace": "jobs-a", "ownerReferences": [{"uid": "j"}], "uid": "p"}
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
@@ -63,6 +69,7 @@ def pod(phase: str = "Pending", **spec: str) -> dict[str, Any]:
         (job(), workload(WAITS), [], ("queued", NO_SHARE)),
         (job(), workload(WAITS, TAKEN), [], ("preempted", NO_SHARE)),
         (job(), workload(HAS, TAKEN), [], ("preempted", "Preempted by another")),
+        (job(), checked("Waiting for 2 nodes."), [], ("waiting for nodes", "Waiting for 2 nodes.")),
         (job(), workload(HAS, ADMITTED), [pod()], ("waiting for nodes", "no node")),
         (job(), workload(HAS, ADMITTED), [pod(nodeName="n")], ("starting", "")),
         (job(), workload(HAS, ADMITTED), [pod("Running", nodeName="n")], ("running", "")),
