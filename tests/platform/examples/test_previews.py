@@ -35,11 +35,13 @@ STREAM = {
     "TopicIAMMember": 3,
 }
 QUEUES = {
-    "ClusterQueue": 2,
-    "Cohort": 1,
+    "AdmissionCheck": 1,
+    "ClusterQueue": 3,
+    "Cohort": 2,
     "ComputeClass": 3,
-    "LocalQueue": 2,
-    "ResourceFlavor": 2,
+    "LocalQueue": 3,
+    "ProvisioningRequestConfig": 1,
+    "ResourceFlavor": 3,
     "WorkloadPriorityClass": 2,
 }
 
