@@ -180,10 +180,11 @@ def _build_capacity(
             for name, args in assemble.pool_args(site, capacity).items()
         ]
         behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=pools))
-        classes += [
+        made: list[pulumi.Resource] = [
             ComputeClass(f"{site.region.name}-{name}", args, behind)
             for name, args in assemble.class_args(site, capacity).items()
         ]
+        classes += made or pools  # a pool with queued provisioning has no class
     return classes
 
 

@@ -2,7 +2,12 @@ from typing import Any
 
 import pytest
 
-from gke_inference.queues.job_namespace import JobNamespace, jobs_namespace, local_queue
+from gke_inference.queues.job_namespace import (
+    JobNamespace,
+    JobNamespaceArgs,
+    jobs_namespace,
+    local_queue,
+)
 from gke_inference.queues.job_queue import (
     JobQueue,
     JobQueueArgs,
@@ -89,7 +94,7 @@ def test_a_flavor_without_chips_is_refused(recorder: Any):
 
 
 def test_nobody_outside_reaches_the_pods_of_jobs(recorder: Any):
-    args = {"namespace": "jobs-a", "queues": {"q": "q-a"}}
+    args: JobNamespaceArgs = {"namespace": "jobs-a", "queues": {"q": "q-a"}}
     assert recorder.run(lambda: JobNamespace("jobs-a", args).namespace) == "jobs-a"
     policy = recorder.one("kubernetes:networking.k8s.io/v1:NetworkPolicy").inputs["spec"]
     assert policy["ingress"] == [{"from": [{"podSelector": {}}]}]

@@ -38,7 +38,6 @@ QUEUES = {
     "AdmissionCheck": 1,
     "ClusterQueue": 3,
     "Cohort": 2,
-    "ComputeClass": 3,
     "LocalQueue": 3,
     "ProvisioningRequestConfig": 1,
     "ResourceFlavor": 3,
