@@ -30,6 +30,7 @@ from infra.backends import relay_backends
 from infra.clients import admit_clients
 from infra.guardrails import guard_region
 from infra.images import let_nodes_pull
+from infra.jobs.queues import build_queues
 from infra.network import RegionNetwork
 from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
@@ -97,6 +98,7 @@ def build_region(
     if region.has_groups:  # models come behind it, and go before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
+    build_queues(region, inside, capacity)
     gateway = _build_serving(
         platform,
         region,
@@ -180,10 +182,11 @@ def _build_capacity(
             for name, args in assemble.pool_args(site, capacity).items()
         ]
         behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=pools))
-        classes += [
+        made: list[pulumi.Resource] = [
             ComputeClass(f"{site.region.name}-{name}", args, behind)
             for name, args in assemble.class_args(site, capacity).items()
         ]
+        classes += made or pools  # a pool with queued provisioning has no class
     return classes
 
 

@@ -22,6 +22,7 @@ GROUPS = {
         "adopt",
         "models",
         "clients",
+        "jobs",
         "images",
         "accept",
         "dashboards",

@@ -40,6 +40,9 @@ from .observability.dashboards import Dashboards
 from .observability.monitoring import Monitoring
 from .operators.group_operator import LeaderWorkerSetOperator
 from .operators.metrics_adapter import MetricsAdapter
+from .operators.queue_operator import QueueOperator
+from .queues.job_namespace import JobNamespace
+from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
 from .serving.model_server import ModelServer
 from .serving.weights_gate import WeightsGate
@@ -78,6 +81,8 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ImageBuilder,
     InferenceCluster,
     InferenceGateway,
+    JobNamespace,
+    JobQueue,
     LeaderWorkerSetOperator,
     MetricsAdapter,
     ModelArmor,
@@ -94,6 +99,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     NodeImageCache,
     PoolFallback,
     PublishedGateway,
+    QueueOperator,
     ServingNamespace,
     SharedFolder,
     StreamTopics,

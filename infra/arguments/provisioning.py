@@ -24,6 +24,7 @@ from infra.plan import RegionCapacity, RegionPlan
 from infra.plan.filestore import filestore_of
 from infra.plan.gke_version import asked
 from infra.plan.names import Names, pool_name
+from infra.plan.queue_places import queued_capacity
 from infra.stack import Form, Platform, Ranges
 
 
@@ -122,6 +123,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
     """Return the arguments of a capacity's compute classes, by the name of the class."""
     settings = capacity.settings
     made: dict[str, ComputeClassArgs] = {}
+    if capacity.name in queued_capacity(site.platform):
+        return made  # its nodes come for a request, and never for a pod
     for kind, name in capacity.classes.items():
         args = ComputeClassArgs(
             class_name=name,
@@ -159,6 +162,9 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             project=site.platform.project,
             rung=rung,
         )
+        if capacity.name in queued_capacity(site.platform):
+            del args["compute_class"]
+            args["queued"] = True
         if settings.image_cache and site.image_cache is not None:
             args["image_cache"] = site.image_cache
         if site.region.settings.data_key is not None:

@@ -14,6 +14,7 @@ from infra.cost.network import front_parts, network_parts
 from infra.cost.nodes import accelerator_nodes, system_nodes
 from infra.cost.observability import observability_parts
 from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
+from infra.cost.queues import queue_parts
 from infra.cost.storage import project_parts, storage_parts
 from infra.cost.streams import stream_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
@@ -118,6 +119,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from client_parts(plan.platform, name)
             yield from guardrail_parts(plan.platform, name)
             yield from stream_parts(plan.platform, name)
+            yield from queue_parts(region)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)

@@ -7,6 +7,7 @@ from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
+from infra.plan.queue_places import capacity_of_queues
 from infra.stack import Capacity, Layer, Model, Platform
 from infra.stack.problems import join
 
@@ -20,7 +21,8 @@ class RegionCapacity:
     settings: Capacity
     """What the stack says of it, for all regions."""
     is_used: bool
-    """Whether a model runs on it in the region, or may, where serving stacks bring the models."""
+    """Whether a model or a queue is for it in the region, or may be: where serving stacks bring
+    the models, every capacity is."""
     arguments: Mapping[int, RungArgs]
     """Rungs that the region has, in the words of components, by their place in the stack."""
     rungs: Mapping[int, Rung]
@@ -62,7 +64,9 @@ def capacity_by_region(platform: Platform) -> CapacityByRegion:
             name
             for model in platform.models_in(region).values()
             for name in (model.capacity, prefill_capacity(model))
+            if name is not None
         }
+        | capacity_of_queues(platform, region)
         for region in platform.regions
     }
     if platform.layer is Layer.PLATFORM:

@@ -79,6 +79,8 @@ def needed(plan: Plan) -> list[str]:
         found.add("relay")
     if plan.platform.streams:
         found.add("stream")
+    if plan.platform.queues:
+        found.add("queue_operator")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
     if any(region.has_groups for region in plan.regions.values()):

@@ -12,6 +12,7 @@ from infra.plan.capacity import (
     prefill_capacity,
 )
 from infra.plan.names import Names, object_name, version_name
+from infra.plan.queues import QueuePlan, queues_in
 from infra.plan.served import CanaryVersion, ServedModel
 from infra.plan.streams import streams
 from infra.plan.system_nodes import SystemNodes, system_nodes
@@ -42,6 +43,8 @@ class RegionPlan:
     """Whether serving stacks bring the models."""
     idle_streams: tuple[str, ...] = ()
     """Streams of the region that may have no worker."""
+    queues: tuple[QueuePlan, ...] = ()
+    """Queues whose jobs run in the region."""
 
     @property
     def has_gateway(self) -> bool:
@@ -113,6 +116,9 @@ def _region(
         namespace=Names(platform).namespace(),
         capacity={each: by_region[name] for each, by_region in capacity.items()},
         served=served,
+        queues=queues_in(
+            platform, name, {each: by_region[name] for each, by_region in capacity.items()}
+        ),
         is_shared=platform.layer is Layer.PLATFORM,
         idle_streams=tuple(
             stream.name

@@ -46,6 +46,10 @@ def claims(region: RegionPlan) -> Iterator[Claim]:
     for served in region.served:
         for role in served.roles:
             yield from _claims(role, zones)
+    for queue in region.queues:
+        for flavor in queue.flavors:
+            here = flavor.capacity
+            yield Claim(f"queue {queue.name}", here, here.rungs, flavor.nodes, zones)
 
 
 def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:

@@ -16,6 +16,7 @@ from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.guardrails import check_guardrails
 from infra.rules.images import check_attested, check_images, check_pinned
+from infra.rules.jobs.queues import check_queues
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
@@ -51,6 +52,7 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_monitoring(platform),
         check_storage(platform),
         check_streams(platform),
+        check_queues(platform, by_region),
         check_budget(platform),
         check_names(platform),
     )

@@ -57,6 +57,7 @@ from infra.stack.models import (
 )
 from infra.stack.monitoring import Monitoring
 from infra.stack.pictures import Pictures
+from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
     ClusterMode,
@@ -129,6 +130,9 @@ __all__ = [
     "Provisioning",
     "Publish",
     "Quantization",
+    "Queue",
+    "QueueFlavor",
+    "QueueTeam",
     "Ranges",
     "Receiver",
     "ReceiverKind",

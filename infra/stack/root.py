@@ -25,6 +25,7 @@ from infra.stack.images import Images
 from infra.stack.layers import Layer, Team
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
+from infra.stack.queues import Queue
 from infra.stack.regions import Maintenance, Region, usual_maintenance
 from infra.stack.storage import Storage
 
@@ -82,6 +83,8 @@ class Platform(StackModel):
     """Stack of the platform, where `layer` is serving: its name, or ORGANIZATION/PROJECT/STACK."""
     protection: bool = True
     """Refuses to delete or replace stateful resources; false for stacks that come and go."""
+    queues: dict[Name, Queue] = Field(default_factory=dict[str, Queue])
+    """Chips that the jobs of several teams share, by name; a job waits there for its turn."""
     storage: Storage = Storage()
     """Buckets and disk images."""
     streams: dict[Name, Stream] = Field(default_factory=dict[str, Stream])

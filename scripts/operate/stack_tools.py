@@ -19,6 +19,8 @@ def purposes_of(plan: Plan) -> list[str]:
         purposes.append("roles")
     if gated(plan.platform) is not None:
         purposes.append("clients")
+    if plan.platform.queues:
+        purposes.append("queues")
     if has_backends(plan.platform):
         purposes.append("backends")
     return purposes

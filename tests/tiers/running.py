@@ -29,6 +29,7 @@ GROUPS = (
     "tests/platform/faults/test_pictures.py",
     "twin/tests/running/cluster/",
     "twin/tests/running/groups/",
+    "twin/tests/running/queues/",
 )
 """Folders and files whose tests share a worker, longest first; any other file is a group."""
 

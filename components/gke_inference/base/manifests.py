@@ -241,6 +241,9 @@ def register(
         keywords = {fields[key]: value for key, value in body.items()}
         constructor: Any = attrgetter(path)(k8s)
         return constructor(logical_name, metadata=metadata, opts=opts, **keywords)
+    if set(body) != {"spec"}:  # the SDK's class has room for `spec` alone
+        kind = f"kubernetes:{obj['apiVersion']}:{obj['kind']}"
+        return pulumi.CustomResource(kind, logical_name, obj, opts)
     return k8s.apiextensions.CustomResource(
         logical_name,
         api_version=obj["apiVersion"],

@@ -241,6 +241,11 @@ def catalogue_taints() -> dict[str, dict[str, str]]:
     return {name: dict(taint) for name, taint in _document()["taints"].items()}
 
 
+def catalogue_resources() -> dict[str, str]:
+    """Returns the extended resource that pods ask for, by kind: `gpu` and `tpu`."""
+    return dict(_document()["resources"])
+
+
 def catalogue_date() -> str:
     """Returns the day the catalogue was compiled, such as `2026-11-21`."""
     return str(_document()["date"])

@@ -11,7 +11,7 @@ import yaml
 from twin import toolchain
 
 ROOT = Path(__file__).parents[3]
-_UPSTREAM = ("crds/gateway", "crds/inference", "crds/lws")
+_UPSTREAM = ("crds/gateway", "crds/inference", "crds/kueue", "crds/lws")
 
 
 def check(obj: dict[str, Any]) -> None:
@@ -52,6 +52,8 @@ def _served(spec: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 def _strict(node: dict[str, Any], *, is_root: bool = False) -> dict[str, Any]:
     """Returns a structural schema in which fields it does not name are refused."""
     schema = {key: body for key, body in node.items() if key not in ("default", "format")}
+    if str(node.get("pattern", "")).startswith("^(?i)"):  # Go takes flags anywhere
+        schema["pattern"] = f"(?i)^{node['pattern'].removeprefix('^(?i)')}"
     if node.get("x-kubernetes-int-or-string"):
         schema.pop("type", None)
     if "properties" in node:

@@ -1,4 +1,4 @@
-"""Examples previewed with the real engine and the twin's providers: a front, a folder, a stream."""
+"""Examples previewed with the real engine and the twin's providers: what each is about."""
 
 import json
 from collections import Counter
@@ -34,6 +34,15 @@ STREAM = {
     "Topic": 3,
     "TopicIAMMember": 3,
 }
+QUEUES = {
+    "AdmissionCheck": 1,
+    "ClusterQueue": 3,
+    "Cohort": 2,
+    "LocalQueue": 3,
+    "ProvisioningRequestConfig": 1,
+    "ResourceFlavor": 3,
+    "WorkloadPriorityClass": 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,7 @@ STREAM = {
         ("nearest-region", DNS),
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("streaming", STREAM),
+        ("queues", QUEUES),
     ],
 )
 def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):

@@ -15,6 +15,7 @@ from twin.cluster.autoscaler.events import EventRecorder
 from twin.cluster.autoscaler.migration import Migrations
 from twin.cluster.autoscaler.plan import Scan, Verdict, plan
 from twin.cluster.autoscaler.pods import Pod, Room
+from twin.cluster.autoscaler.queued import QueuedRequests
 from twin.cluster.autoscaler.rungs import Class, Offer, Rung
 from twin.cluster.autoscaler.shrink import Shrinker
 from twin.cluster.autoscaler.state import Cluster, ClusterState
@@ -40,6 +41,7 @@ class Autoscaler:
         self._state = ClusterState(ctx)
         self._shrinker = Shrinker(ctx, self._provisioner)
         self._migrations = Migrations(ctx, self._provisioner)
+        self._queued = QueuedRequests(ctx, self._provisioner)
         self._cooling: dict[tuple[str, int], float] = {}
         self._paused: dict[str, float] = {}
 
@@ -77,6 +79,7 @@ class Autoscaler:
         for name, pods in sorted(by_class.items()):
             self._serve(cluster, coming, name, pods)
         self._events.conditions(cluster)
+        self._queued.scan(cluster)
         removed = self._shrinker.scan(cluster, self._provisioner.groups.values())
         moving = self._migrations.scan(cluster, set(by_class), self._is_cooling)
         return bool(self._provisioner.groups or by_class or removed or moving)

@@ -111,7 +111,7 @@ class Shrinker:
         now = time.monotonic()
         idle: dict[str, float] = {}
         for key, group in by_group.items():
-            if key in self._notices or not self._may_go(cluster, group):
+            if key in self._notices or key in cluster.booked or not self._may_go(cluster, group):
                 continue
             if all(node.empty for node in group) and not self._is_awaited(cluster, group):
                 idle[key] = self._empty_since.get(key, now)

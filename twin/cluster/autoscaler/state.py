@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from twin.cluster.autoscaler import pods as autoscaler_pods
@@ -23,6 +23,7 @@ _LOG = logging.getLogger(__name__)
 _YOUNG_SECONDS = 30.0  # of real time: a busy machine's scheduler may take that long to look
 _PODS_KEPT = 20_000
 _FINISHED = {"Succeeded", "Failed"}
+_REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 
 
 @dataclass
@@ -104,6 +105,10 @@ class Cluster:
     """Pods on nodes that are not there."""
     young: list[Room] = field(default_factory=list[Room])
     """Nodes that came up a moment ago: the scheduler may not have looked at them yet."""
+    requests: list[JsonObject] = field(default_factory=list[JsonObject])
+    """ProvisioningRequests."""
+    booked: Set[str] = frozenset()
+    """Keys of groups of nodes that a ProvisioningRequest keeps for its pods."""
 
     def rungs_without_class(self, pod: Pod) -> list[Rung]:
         """Return what serves a pod outside any class: pools with autoscaling, Autopilot's nodes."""
@@ -112,7 +117,7 @@ class Cluster:
         plain = [
             spec
             for spec in self.pools.values()
-            if spec.autoscaled and spec.shape.compute_class is None
+            if spec.autoscaled and not spec.queued and spec.shape.compute_class is None
         ]
         return [
             Rung(index, {"nodepools": [spec.name]}, spec.shape.provisioning, ())
@@ -135,6 +140,7 @@ class ClusterState:
         self._nodes = Informer(watches, "/api/v1/nodes", self.wake)
         self._namespaces = Informer(watches, "/api/v1/namespaces", self.wake)
         self._classes = Informer(watches, "/apis/cloud.google.com/v1/computeclasses", self.wake)
+        self._requests = Informer(watches, _REQUESTS, self.wake)
         self._first_seen: dict[str, float] = {}
         self._pool_cache: dict[str, tuple[float, PoolSpec]] = {}
         self._pod_cache: dict[str, Pod] = {}
@@ -142,7 +148,7 @@ class ClusterState:
 
     def start(self, stop: threading.Event) -> bool:
         """Start watching; return False if `stop` was set before everything was listed."""
-        informers = (self._pods, self._nodes, self._namespaces, self._classes)
+        informers = (self._pods, self._nodes, self._namespaces, self._classes, self._requests)
         for informer in informers:
             informer.start(stop)
         while not all(informer.synced.is_set() for informer in informers):
@@ -197,6 +203,7 @@ class ClusterState:
             class_items={item["metadata"]["name"]: item for item in self._classes.items()},
             autopilot=self._ctx.spec.autopilot,
             zones=self._ctx.spec.zones,
+            requests=self._requests.items(),
         )
         names = {node.name for node in found}
         self._first_seen = {n: at for n, at in self._first_seen.items() if n in names}

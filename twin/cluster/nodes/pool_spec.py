@@ -34,6 +34,8 @@ class PoolSpec:
     max_per_zone: int | None
     min_total: int | None
     max_total: int | None
+    queued: bool = False
+    """Whether its nodes come for a ProvisioningRequest alone."""
     digest: str | None = None
     """Of the file it was read from; the status repeats it, so that the provider knows which shape
     a status speaks of."""
@@ -61,7 +63,7 @@ class PoolSpec:
 
     def may_grow(self, counts: dict[str, int], zone: str) -> bool:
         """Say whether another group of nodes fits under the limits."""
-        if not self.autoscaled or zone not in self.zones:
+        if not self.autoscaled or self.queued or zone not in self.zones:
             return False
         if self.hosts > 1:
             return sum(counts.values()) == 0
@@ -117,6 +119,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
         max_per_zone=_number(autoscaling, "maxNodeCount"),
         min_total=_number(autoscaling, "totalMinNodeCount"),
         max_total=_number(autoscaling, "totalMaxNodeCount"),
+        queued=bool(part(inputs, "queuedProvisioning").get("enabled")),
         digest=data.get("digest"),
     )
 

@@ -58,6 +58,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.IMAGES: _images,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
+        Kind.QUEUES: _operator,
         Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
         Kind.STREAM: _stream,
@@ -272,9 +273,10 @@ def _stream(container: JsonObject, place: Place) -> Launch:
 def _operator(container: JsonObject, place: Place) -> Launch:
     """The real operator: its own configuration, its addresses moved, as the picker's are."""
     made = operators.settings(container, place.variables, place.mounts, place.kubeconfig.parent)
+    kind = kind_of(container)
     return Launch(
-        Kind.OPERATOR,
-        [str(place.tool(Kind.OPERATOR.value)), *made.arguments],
+        kind,
+        [str(place.tool(kind.value)), *made.arguments],
         {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
         made.ports,
         needs_kubeconfig=True,

@@ -1,10 +1,6 @@
 """A control plane with GKE's controllers and the real operator of groups, once for a folder."""
 
-import json
-import threading
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -17,72 +13,17 @@ from gke_inference.operators.group_operator import (
     operator_server,
 )
 from gke_inference.operators.group_webhooks import webhooks
-from twin import daemon
-from twin.cluster import agent as agents
-from twin.cluster.autoscaler.autoscaler import Autoscaler
-from twin.cluster.base.context import ClusterContext, ClusterSpec
-from twin.cluster.controlplane import bootstrap
-from twin.cluster.controlplane.konnectivity import Konnectivity
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.eventually import eventually
-from twin.toolchain import ToolError, tool
+from twin.tests.running.plane import control_plane, system_node
 from twin.wire.kube import Kube
-
-JsonObject = dict[str, Any]
 
 
 @pytest.fixture(scope="package")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext]:
-    for program in ("etcd", "kube-apiserver", "kwok", "lws"):
-        try:
-            tool(program)
-        except ToolError as error:
-            pytest.skip(str(error))
-    paths = TwinPaths(tmp_path_factory.mktemp("groups") / "twin")
-    paths.create()
-    daemon.prepare(paths)
-    paths.settings_file.write_text(json.dumps({"speed": 100}))
-    folder = paths.cluster("us-east5", "test")
-    zones = ("us-east5-a", "us-east5-b")
-    ClusterSpec("acme", "us-east5", "test", zones, False, "1.36.3-gke.1", "uid").save(folder)
-    block, guard = hold_free_block(int(time.time()))
-    (folder / "block").write_text(str(block))
-    plane = ControlPlane(paths, folder, block, "1.36.3-gke.1")
-    stop = threading.Event()
-    threads: list[threading.Thread] = []
-    with guard:
-        try:
-            plane.start()
-            found = ClusterContext(paths, folder)
-            (folder / "pools").mkdir(exist_ok=True)
-            bootstrap.install(found)
-            parts = [Konnectivity(found), agents.NodeAgent(found), Autoscaler(found)]
-            threads = [threading.Thread(target=part.run, args=(stop,)) for part in parts]
-            for thread in threads:
-                thread.start()
-            yield found
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join(timeout=15)
-            agents.stop_all(folder)
-            plane.stop()
-
-
-def system_node() -> JsonObject:
-    resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": "system-1",
-            "labels": {"kubernetes.io/hostname": "system-1"},
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-        },
-        "status": {"capacity": resources, "allocatable": resources},
-    }
+    yield from control_plane(TwinPaths(tmp_path_factory.mktemp("groups") / "twin"), "lws")
 
 
 @pytest.fixture(scope="package")

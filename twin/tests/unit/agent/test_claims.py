@@ -24,6 +24,7 @@ from twin.cluster.base.stages import STAGES, kwok_args
         ("example/guardrails-ui:1", Kind.IDLE),
         ("registry.k8s.io/lws/lws:v0.9.0", Kind.OPERATOR),
         ("registry.k8s.io/lws/tools:v0.9.0", Kind.IDLE),
+        ("registry.k8s.io/kueue/kueue:v0.19.2", Kind.QUEUES),
         ("registry.k8s.io/pause:3.10", Kind.IDLE),
         ("vllm/tools:1", Kind.IDLE),
         ("example/eppo:1", Kind.IDLE),

@@ -1,0 +1,171 @@
+"""Kueue: it holds jobs back until their team has a share of the chips they ask for."""
+
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import under, whole
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    deployment,
+    hardened_pod,
+    labels_for,
+    manifest,
+    register,
+    service,
+)
+from gke_inference.catalogue.versions import api, image
+from gke_inference.namespace.serving_namespace import namespace_object
+
+from .queue_configuration import CERTIFICATE, CERTIFICATE_FOLDER, FILE, HEALTH_PORT, configuration
+from .queue_definitions import definitions
+from .queue_permissions import permissions
+from .queue_webhooks import webhooks
+
+NAME: Final = "kueue-controller-manager"
+NAMESPACE: Final = "kueue-system"
+"""Upstream's: its documentation and tools look there."""
+PRIORITIES: Final = {"high": 1000, "low": -1000}
+"""Priorities of jobs by name; a job without one has 0."""
+WEBHOOK_PORT: Final = 9443
+WEBHOOK_SERVICE: Final = "kueue-webhook-service"
+"""Kueue finds its webhooks by the first part of this name."""
+
+_COMPONENT: Final = "queue-operator"
+_CONFIG_NAME: Final = "kueue-manager-config"
+_USER: Final = 65532  # the image's own: distroless "nonroot"
+
+
+class QueueOperatorArgs(TypedDict):
+    """Inputs of `QueueOperator`."""
+
+    replicas: NotRequired[int]
+    """Copies of Kueue, 1 to 5, of which one works and the others answer webhooks. Default 2:
+    without one that answers, no job of a team can be created."""
+
+
+class QueueOperator(pulumi.ComponentResource):
+    """Kueue: definitions, webhooks with certificates it makes, priorities, and itself.
+
+    One for each cluster, and none where it is installed already. It holds back the jobs of the
+    namespaces that carry its label, and no others. Objects: sigs.k8s.io/kueue v0.19.2,
+    config/default. Give the cluster's Kubernetes provider in `opts`; what makes queues depends on
+    this component.
+    """
+
+    namespace: pulumi.Output[str]
+    """Namespace of Kueue."""
+
+    def __init__(
+        self,
+        name: str,
+        args: QueueOperatorArgs,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gke-inference:index:QueueOperator", name, {}, opts)
+        replicas = whole(args, "replicas", 2, least=1, most=5)
+        kinds: list[pulumi.Resource] = [
+            register(f"{name}-{plural}", definition, under(self))
+            for plural, definition in definitions(NAMESPACE, WEBHOOK_SERVICE).items()
+        ]
+        space = register(
+            f"{name}-namespace", namespace_object(NAMESPACE, "restricted"), under(self)
+        )
+        needed: list[pulumi.Resource] = [*kinds, space]
+        # Webhooks come before Kueue, which is ready once it has put its authority in them.
+        for role, obj in {**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)}.items():
+            needed.append(register(f"{name}-{role}", obj, under(self, depends_on=[space])))
+        register(f"{name}-server", operator_server(replicas), under(self, depends_on=needed))
+        for role, obj in priorities().items():
+            register(f"{name}-priority-{role}", obj, under(self, depends_on=kinds))
+        self.namespace = pulumi.Output.from_input(NAMESPACE)
+        self.register_outputs({"namespace": self.namespace})
+
+
+def operator_objects() -> dict[str, Manifest]:
+    """Returns what Kueue needs, by role: account, permissions, files, its Service."""
+    labels = labels_for(NAME, _COMPONENT)
+    return {
+        "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
+        **permissions(NAME, NAMESPACE, labels),
+        "config": manifest("config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_files()),
+        # Kueue writes it, and the kubelet brings what it wrote to all its pods.
+        "certificate": manifest("secret", CERTIFICATE, NAMESPACE, labels=labels),
+        "service": service(
+            WEBHOOK_SERVICE,
+            NAMESPACE,
+            _COMPONENT,
+            [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
+            {"app.kubernetes.io/name": NAME},
+        ),
+    }
+
+
+def operator_server(replicas: int) -> Manifest:
+    """Returns the Deployment; ready means that its webhooks answer, not only that it runs."""
+    return deployment(NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_files())
+
+
+def priorities() -> dict[str, Manifest]:
+    """Returns the priorities of jobs by name; they order queues, and never nodes."""
+    return {
+        name: manifest(
+            "workload_priority_class",
+            name,
+            labels=labels_for(name, _COMPONENT),
+            value=value,
+        )
+        for name, value in PRIORITIES.items()
+    }
+
+
+def _files() -> dict[str, str]:
+    kind = api("queue_operator_config")
+    return {
+        FILE: configuration(
+            kind.api_version,
+            kind.kind,
+            namespace=NAMESPACE,
+            service=WEBHOOK_SERVICE,
+            port=WEBHOOK_PORT,
+        )
+    }
+
+
+def _pod() -> Manifest:
+    probe = {"path": "/healthz", "port": "health"}
+    container: Manifest = {
+        "args": [f"--config=/{FILE}", "--zap-log-level=info"],
+        "command": ["/manager"],
+        "image": image("queue_operator").reference,
+        "livenessProbe": {"httpGet": probe, "initialDelaySeconds": 15, "periodSeconds": 20},
+        "name": "manager",
+        "ports": [
+            {"containerPort": WEBHOOK_PORT, "name": "webhook"},
+            {"containerPort": HEALTH_PORT, "name": "health"},
+        ],
+        "readinessProbe": {
+            "httpGet": {**probe, "path": "/readyz"},
+            "periodSeconds": 5,
+        },
+        "resources": {
+            "limits": {"memory": "1Gi"},
+            "requests": {"cpu": "500m", "memory": "512Mi"},
+        },
+        "securityContext": HARDENED_CONTAINER,
+        "volumeMounts": [
+            {"mountPath": f"/{FILE}", "name": "config", "readOnly": True, "subPath": FILE},
+            {"mountPath": CERTIFICATE_FOLDER, "name": "certificate", "readOnly": True},
+        ],
+    }
+    return {
+        "containers": [container],
+        "securityContext": hardened_pod(_USER),
+        "serviceAccountName": NAME,
+        "terminationGracePeriodSeconds": 10,
+        "volumes": [
+            {"configMap": {"name": _CONFIG_NAME}, "name": "config"},
+            {"name": "certificate", "secret": {"secretName": CERTIFICATE}},
+        ],
+    }

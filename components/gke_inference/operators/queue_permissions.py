@@ -1,0 +1,103 @@
+"""What Kueue may do: upstream's roles, for the kinds of jobs that queue here.
+
+Objects: sigs.k8s.io/kueue v0.19.2, config/components/rbac.
+"""
+
+from typing import Final
+
+from gke_inference.base.manifests import Manifest, manifest, role_binding, service_account
+from gke_inference.catalogue.versions import api
+
+from .queue_webhooks import MUTATING, VALIDATING
+
+_READ: Final = ["get", "list", "watch"]
+_CHANGE: Final = [*_READ, "patch", "update"]
+_CONVERTED: Final = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
+
+
+def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Manifest]:
+    """Returns roles and bindings by their role.
+
+    Args:
+        name: Of the service account.
+        namespace: Of the service account.
+        labels: Of the objects.
+    """
+    account = [service_account(name, namespace)]
+    role, certify, lead = "kueue-manager-role", "kueue-certificate-role", "kueue-election-role"
+    secrets = [_rule("", ["secrets"], ["get", "list", "update", "watch"])]
+    return {
+        "may": manifest("cluster_role", role, labels=labels, rules=_rules()),
+        "binding": role_binding(f"{role}binding", role, account, labels=labels),
+        "may-certify": manifest("role", certify, namespace, labels=labels, rules=secrets),
+        "certifying": role_binding(f"{certify}binding", certify, account, namespace, labels=labels),
+        "may-lead": manifest("role", lead, namespace, labels=labels, rules=_election()),
+        "election": role_binding(f"{lead}binding", lead, account, namespace, labels=labels),
+    }
+
+
+def _rule(
+    group: str, resources: list[str], verbs: list[str], names: list[str] | None = None
+) -> Manifest:
+    found: Manifest = {"apiGroups": [group], "resources": resources, "verbs": verbs}
+    return found if names is None else {**found, "resourceNames": names}
+
+
+def _rules() -> list[Manifest]:
+    hooks = api("mutating_webhooks").group
+    definitions, kueue = api("custom_resource_definition").group, api("cluster_queue").group
+    mutating, validating = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+    return [
+        _rule("", ["limitranges", "namespaces", "nodes"], _READ),
+        _rule("", ["pods"], [*_CHANGE, "delete"]),
+        _rule("", ["pods/finalizers"], ["get", "update"]),
+        _rule("", ["pods/status"], ["get", "patch"]),
+        _rule("", ["podtemplates"], ["create", "delete", "get", "list", "update", "watch"]),
+        _rule(hooks, [mutating, validating], ["list", "watch"]),
+        _rule(hooks, [mutating], ["get", "update"], [MUTATING]),
+        _rule(hooks, [validating], ["get", "update"], [VALIDATING]),
+        _rule(definitions, ["customresourcedefinitions"], ["list", "watch"]),
+        _rule(
+            definitions,
+            ["customresourcedefinitions"],
+            ["get", "update"],
+            [f"{plural}.{kueue}" for plural in _CONVERTED],
+        ),
+        _rule(api("deployment").group, ["deployments", "replicasets", "statefulsets"], _READ),
+        _rule("autoscaling.x-k8s.io", ["provisioningrequests"], [*_CHANGE, "create", "delete"]),
+        _rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], ["get"]),
+        _rule(api("job").group, ["jobs"], [*_CHANGE, "delete"]),
+        _rule(api("job").group, ["jobs/finalizers", "jobs/status"], ["get", "patch", "update"]),
+        _rule(api("event").group, ["events"], ["create", "patch", "update", "watch"]),
+        _rule("node.k8s.io", ["runtimeclasses"], _READ),
+        _rule(
+            "resource.k8s.io",
+            ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
+            _READ,
+        ),
+        _rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        *_own(kueue),
+    ]
+
+
+def _own(group: str) -> list[Manifest]:
+    """Returns the permissions on Kueue's own kinds."""
+    shared = ["admissionchecks", "clusterqueues", "resourceflavors", "topologies"]
+    read = ["cohorts", "localqueues", "multikueueclusters", "multikueueconfigs"]
+    written = ["admissionchecks", "clusterqueues", "cohorts", "localqueues", "workloads"]
+    return [
+        _rule(group, shared, ["get", "list", "update", "watch"]),
+        _rule(group, [f"{each}/finalizers" for each in [*shared, "workloads"]], ["update"]),
+        _rule(group, [f"{each}/status" for each in written], ["get", "patch", "update"]),
+        _rule(group, [*read, "provisioningrequestconfigs", "workloadpriorityclasses"], _READ),
+        _rule(group, ["workloads"], [*_CHANGE, "create", "delete"]),
+    ]
+
+
+def _election() -> list[Manifest]:
+    every = [*_CHANGE, "create", "delete"]
+    return [
+        _rule("", ["configmaps"], every),
+        _rule(api("lease").group, ["leases"], every),
+        _rule("", ["events"], ["create", "patch"]),
+    ]

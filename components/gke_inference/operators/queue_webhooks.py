@@ -1,0 +1,59 @@
+"""The webhooks of Kueue: it fills in and checks its own kinds, and suspends jobs that queue.
+
+Objects: sigs.k8s.io/kueue v0.19.2, config/components/webhook, of the kinds that this installation
+queues. Kueue finds them by their names and writes the authority of its certificate into them.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gke_inference.base.manifests import Manifest, labels_for, manifest
+from gke_inference.catalogue.versions import api
+
+from .hooks import Target, hook
+
+MUTATING: Final = "kueue-mutating-webhook-configuration"
+VALIDATING: Final = "kueue-validating-webhook-configuration"
+QUEUED_NAMESPACE: Final = {"gke-inference/jobs": "queued"}
+"""Label of the namespaces whose jobs queue, all of them; others never wait for Kueue."""
+_BOTH: Final = ["CREATE", "UPDATE"]
+_OF_TEAMS: Final = {"namespaceSelector": {"matchLabels": QUEUED_NAMESPACE}}
+_LABELS: Final = labels_for("queue-webhooks", "queue-operator")
+
+
+def webhooks(namespace: str, service: str) -> dict[str, Manifest]:
+    """Returns the webhook configurations by role: `mutating` and `validating`.
+
+    Args:
+        namespace: Of the operator.
+        service: Name of the Service in front of it.
+    """
+    target = Target(namespace, service)
+    return {
+        "mutating": manifest(
+            "mutating_webhooks", MUTATING, labels=_LABELS, webhooks=[*_mutating(target)]
+        ),
+        "validating": manifest(
+            "validating_webhooks", VALIDATING, labels=_LABELS, webhooks=[*_validating(target)]
+        ),
+    }
+
+
+def _mutating(target: Target) -> Iterator[Manifest]:
+    for lock_name, plural in _KINDS:
+        if lock_name != "queue_cohort":
+            yield hook(target, "mutate", lock_name, [plural], ["CREATE"])
+    yield hook(target, "mutate", "job", ["jobs"], ["CREATE"], selector=_OF_TEAMS)
+
+
+def _validating(target: Target) -> Iterator[Manifest]:
+    for lock_name, plural in _KINDS:
+        resources = [plural, "workloads/status"] if plural == "workloads" else [plural]
+        yield hook(target, "validate", lock_name, resources, _BOTH)
+    yield hook(target, "validate", "job", ["jobs"], _BOTH, selector=_OF_TEAMS)
+
+
+_KINDS: Final = tuple(
+    (lock_name, f"{api(lock_name).kind.lower()}s")
+    for lock_name in ("cluster_queue", "queue_cohort", "queued_workload", "resource_flavor")
+)

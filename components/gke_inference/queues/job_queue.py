@@ -1,0 +1,254 @@
+"""A queue of jobs: chips of one or more compute classes, and what each team may have of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.accelerators import (
+    catalogue_labels,
+    catalogue_resources,
+    catalogue_taints,
+)
+from gke_inference.catalogue.versions import api
+from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
+
+_COMPONENT: Final = "job-queue"
+_MOST_CHIPS: Final = 100_000
+_QUEUED_CLASS: Final = "queued-provisioning.gke.io"
+
+
+class QueueFlavorArgs(TypedDict):
+    """Chips of one compute class."""
+
+    chips: int
+    """Chips that the jobs of all teams may have together."""
+    compute_class: str
+    """Compute class of the nodes; the flavor has its name."""
+    kind: str
+    """`tpu` or `gpu`."""
+    max_run_seconds: NotRequired[int]
+    """With `node_pool`: how long its nodes may run, at most 604800. Default: as long as a job."""
+    node_pool: NotRequired[str]
+    """Node pool with queued provisioning whose nodes these are, in place of the compute class: all
+    nodes of a job come together, or none does. The flavor has the name in `compute_class`."""
+
+
+class QueueTeamArgs(TypedDict):
+    """What a team may have of a queue."""
+
+    namespace: str
+    """Namespace of its jobs."""
+    borrow: NotRequired[int]
+    """Chips of each flavor that it may have beyond its own while nobody else wants them. Default:
+    all there are."""
+    chips: NotRequired[dict[str, int]]
+    """Its own chips by flavor. Default: none of any."""
+    lend: NotRequired[int]
+    """Chips of each flavor that others may have while it does not want them. Default: all."""
+
+
+class JobQueueArgs(TypedDict):
+    """Inputs of `JobQueue`."""
+
+    flavors: list[QueueFlavorArgs]
+    """Chips, the preferred first: a job has those of the first flavor with room for it."""
+    queue_name: str
+    """Name of the queue."""
+    teams: dict[str, QueueTeamArgs]
+    """Teams by name."""
+    preempt: NotRequired[bool]
+    """Whether a team takes back what others borrowed from it, and a job of high priority takes the
+    chips of one of lower priority of its own team. The jobs that lose them wait again. Default
+    yes."""
+
+
+class JobQueue(pulumi.ComponentResource):
+    """Flavors, a cohort, and a cluster queue for each team, which Kueue admits jobs by.
+
+    What a flavor has beyond the teams' own chips is the cohort's, for all to borrow. Kueue has to
+    be there: depend on `QueueOperator`. `JobNamespace` makes the teams' way into it.
+    """
+
+    queue_name: pulumi.Output[str]
+    """Name of the queue."""
+
+    def __init__(
+        self, name: str, args: JobQueueArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:JobQueue", name, {}, opts)
+        queue = name_of(args, "queue_name", "namespace")
+        flavors = {each["compute_class"]: each for each in args["flavors"]}
+        for each in args["flavors"]:
+            whole(each, "chips", 0, least=1, most=_MOST_CHIPS, where="flavors")
+        made = [
+            register(f"{name}-flavor-{flavor}", flavor_object(each), under(self))
+            for flavor, each in flavors.items()
+        ]
+        for flavor, each in flavors.items():
+            for role, obj in queued_objects(queue, each).items():
+                made.append(register(f"{name}-{flavor}-{role}", obj, under(self)))
+        rest = cohort_object(queue, args["flavors"], args["teams"])
+        made.append(register(f"{name}-cohort", rest, under(self, depends_on=[*made])))
+        preempt = bool(args.get("preempt", True))
+        for team, share in args["teams"].items():
+            obj = team_queue(queue, team, share, args["flavors"], preempt=preempt)
+            register(f"{name}-{team}", obj, under(self, depends_on=[*made]))
+        self.queue_name = pulumi.Output.from_input(queue)
+        self.register_outputs({"queueName": self.queue_name})
+
+
+def team_queue_name(queue: str, team: str) -> str:
+    """Returns the name of a team's cluster queue."""
+    return f"{queue}-{team}"
+
+
+def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
+    """Returns the flavor: where its pods run, and the taints they accept there."""
+    labels, taints = catalogue_labels(), catalogue_taints()
+    name, pool = flavor["compute_class"], flavor.get("node_pool")
+    accepted: list[Manifest] = [
+        {"effect": "NoSchedule", "key": taints[flavor["kind"]]["key"], "operator": "Exists"}
+    ]
+    if pool is not None:
+        node_labels = {labels["node_pool"]: pool}
+        accepted.append(_tolerated(labels["queued"], "true"))
+    else:
+        node_labels = {labels["compute_class"]: name}
+        accepted.append({"effect": "NoSchedule", "operator": "Equal", **taints["spot"]})
+        accepted.append(_tolerated(labels["compute_class"], name))
+    return manifest(
+        "resource_flavor",
+        name,
+        labels=labels_for(name, _COMPONENT),
+        spec={"nodeLabels": node_labels, "tolerations": accepted},
+    )
+
+
+def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
+    """Returns what has Kueue ask for all nodes of a job first; nothing of a compute class."""
+    if flavor.get("node_pool") is None:
+        return {}
+    name = check_name_of(queue, flavor)
+    config = api("provisioning_request_config")
+    parameters: Manifest = {}
+    seconds = flavor.get("max_run_seconds")
+    if seconds is not None:
+        parameters["parameters"] = {"maxRunDurationSeconds": str(int(seconds))}
+    labels = labels_for(name, _COMPONENT)
+    return {
+        "request": manifest(
+            "provisioning_request_config",
+            name,
+            labels=labels,
+            spec={
+                "managedResources": [catalogue_resources()[flavor["kind"]]],
+                "provisioningClassName": _QUEUED_CLASS,
+                **parameters,
+            },
+        ),
+        "check": manifest(
+            "admission_check",
+            name,
+            labels=labels,
+            spec={
+                "controllerName": f"{config.group}/provisioning-request",
+                "parameters": {"apiGroup": config.group, "kind": config.kind, "name": name},
+            },
+        ),
+    }
+
+
+def check_name_of(queue: str, flavor: QueueFlavorArgs) -> str:
+    """Returns the name of the check that a flavor's jobs wait for."""
+    return f"{queue}-{flavor['compute_class']}"
+
+
+def _tolerated(key: str, value: str) -> Manifest:
+    return {"effect": "NoSchedule", "key": key, "operator": "Equal", "value": value}
+
+
+def cohort_object(
+    queue: str, flavors: Sequence[QueueFlavorArgs], teams: Mapping[str, QueueTeamArgs]
+) -> Manifest:
+    """Returns the cohort, with the chips that are no team's own."""
+    rest = {
+        each["compute_class"]: each["chips"]
+        - sum(_own(team, each["compute_class"]) for team in teams.values())
+        for each in flavors
+    }
+    groups = _groups(flavors, {name: {"nominalQuota": chips} for name, chips in rest.items()})
+    labels = labels_for(queue, _COMPONENT)
+    return manifest("queue_cohort", queue, labels=labels, spec={"resourceGroups": groups})
+
+
+def team_queue(
+    queue: str,
+    team: str,
+    share: QueueTeamArgs,
+    flavors: Sequence[QueueFlavorArgs],
+    *,
+    preempt: bool,
+) -> Manifest:
+    """Returns the cluster queue of a team."""
+    name = team_queue_name(queue, team)
+    quotas: dict[str, Manifest] = {}
+    for each in flavors:
+        flavor = each["compute_class"]
+        own = _own(share, flavor)
+        quota: Manifest = {"nominalQuota": own}
+        if share.get("borrow") is not None:
+            quota["borrowingLimit"] = share.get("borrow")
+        lend = share.get("lend")
+        if lend is not None:
+            quota["lendingLimit"] = min(lend, own)  # more than it has is refused
+        quotas[flavor] = quota
+    spec: Manifest = {
+        "cohortName": queue,
+        # The cheaper flavor with a loan comes before the next one without; see docs/queues.md.
+        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        "namespaceSelector": {
+            "matchLabels": {**QUEUED_NAMESPACE, "kubernetes.io/metadata.name": share["namespace"]}
+        },
+        "preemption": {
+            "reclaimWithinCohort": "Any" if preempt else "Never",
+            "withinClusterQueue": "LowerPriority" if preempt else "Never",
+        },
+        "queueingStrategy": "BestEffortFIFO",
+        "resourceGroups": _groups(flavors, quotas),
+    }
+    checks = [
+        {"name": check_name_of(queue, each), "onFlavors": [each["compute_class"]]}
+        for each in flavors
+        if each.get("node_pool") is not None
+    ]
+    if checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": checks}
+    return manifest("cluster_queue", name, labels=labels_for(name, _COMPONENT), spec=spec)
+
+
+def _own(share: QueueTeamArgs, flavor: str) -> int:
+    return int((share.get("chips") or {}).get(flavor, 0))
+
+
+def _groups(
+    flavors: Sequence[QueueFlavorArgs], quotas: Mapping[str, Manifest]
+) -> list[dict[str, Any]]:
+    """Returns the quotas by the resource that pods ask for; it is in one group only."""
+    return [
+        {
+            "coveredResources": [resource],
+            "flavors": [
+                {
+                    "name": each["compute_class"],
+                    "resources": [{"name": resource, **quotas[each["compute_class"]]}],
+                }
+                for each in flavors
+                if each["kind"] == kind
+            ],
+        }
+        for kind, resource in catalogue_resources().items()
+        if any(each["kind"] == kind for each in flavors)
+    ]

@@ -1,0 +1,62 @@
+"""The translator of queues: chips, shares, and the namespaces of teams."""
+
+from gke_inference.queues.job_namespace import JobNamespaceArgs
+from gke_inference.queues.job_queue import (
+    JobQueueArgs,
+    QueueFlavorArgs,
+    QueueTeamArgs,
+    team_queue_name,
+)
+from infra.plan import RegionPlan
+from infra.plan.queue_places import team_namespace
+from infra.plan.queues import QueueFlavorPlan, QueuePlan
+
+
+def queue_args(queue: QueuePlan) -> JobQueueArgs:
+    """Return the arguments of a queue."""
+    return JobQueueArgs(
+        flavors=[_flavor(each) for each in queue.flavors],
+        preempt=queue.settings.preempt,
+        queue_name=queue.name,
+        teams={team: _team(queue, team) for team in queue.settings.teams},
+    )
+
+
+def namespace_args(region: RegionPlan) -> dict[str, JobNamespaceArgs]:
+    """Return the arguments of the namespaces of jobs in a region, by the name of the team."""
+    teams = dict.fromkeys(team for queue in region.queues for team in queue.settings.teams)
+    return {
+        team: JobNamespaceArgs(
+            namespace=team_namespace(team),
+            queues={
+                queue.name: team_queue_name(queue.name, team)
+                for queue in region.queues
+                if team in queue.settings.teams
+            },
+        )
+        for team in teams
+    }
+
+
+def _flavor(flavor: QueueFlavorPlan) -> QueueFlavorArgs:
+    args = QueueFlavorArgs(chips=flavor.chips, compute_class=flavor.compute_class, kind=flavor.kind)
+    if flavor.node_pool is not None:
+        args["node_pool"] = flavor.node_pool
+        hours = next(iter(flavor.capacity.rungs.values())).max_run_hours
+        if hours is not None:
+            args["max_run_seconds"] = hours * 3600
+    return args
+
+
+def _team(queue: QueuePlan, team: str) -> QueueTeamArgs:
+    share = queue.settings.teams[team]
+    classes = {each.capacity.name: each.compute_class for each in queue.flavors}
+    args = QueueTeamArgs(
+        chips={classes[name]: chips for name, chips in share.chips.items()},
+        namespace=queue.namespaces[team],
+    )
+    if share.borrow is not None:
+        args["borrow"] = share.borrow
+    if share.lend is not None:
+        args["lend"] = share.lend
+    return args

@@ -1,0 +1,1 @@
+"""Wires jobs, and the queues that they wait in."""

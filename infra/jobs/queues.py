@@ -1,0 +1,34 @@
+"""Wires the queues of a region: Kueue, each queue, and the namespaces of its teams."""
+
+import pulumi
+
+from gke_inference.operators.queue_operator import QueueOperator, QueueOperatorArgs
+from gke_inference.queues.job_namespace import JobNamespace
+from gke_inference.queues.job_queue import JobQueue
+from infra.arguments import queues as assemble
+from infra.plan import RegionPlan
+
+
+def build_queues(
+    region: RegionPlan, inside: pulumi.ResourceOptions, after: list[pulumi.Resource]
+) -> None:
+    """Build what the jobs of a region wait in; nothing where the stack has no queue there.
+
+    Args:
+        region: The region.
+        inside: The cluster's Kubernetes provider, and what must be there before.
+        after: Compute classes of the chips.
+    """
+    if not region.queues:
+        return
+    operator = QueueOperator(f"{region.name}-kueue", QueueOperatorArgs(), inside)
+    behind = pulumi.ResourceOptions.merge(
+        inside, pulumi.ResourceOptions(depends_on=[operator, *after])
+    )
+    made: list[pulumi.Resource] = [
+        JobQueue(f"queue-{queue.name}", assemble.queue_args(queue), behind)
+        for queue in region.queues
+    ]
+    last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=made))
+    for team, args in assemble.namespace_args(region).items():
+        JobNamespace(f"{region.name}-jobs-{team}", args, last)

@@ -1,0 +1,39 @@
+"""Where queues are: the region of each, and the capacity that their jobs have there."""
+
+from infra.stack import Platform, Queue
+
+
+def queue_region(platform: Platform, queue: Queue) -> str | None:
+    """Return the region of a queue's jobs; None where none has rungs of every capacity."""
+    if queue.region is not None:
+        return queue.region
+    wanted = [platform.capacity.get(flavor.capacity) for flavor in queue.flavors]
+    for region in platform.regions:
+        if all(each is None or each.rungs_in(region) for each in wanted):
+            return region
+    return None
+
+
+def capacity_of_queues(platform: Platform, region: str) -> set[str]:
+    """Return the names of the capacities whose chips queues of a region have."""
+    return {
+        flavor.capacity
+        for queue in platform.queues.values()
+        if queue_region(platform, queue) == region
+        for flavor in queue.flavors
+    }
+
+
+def queued_capacity(platform: Platform) -> set[str]:
+    """Return the names of the capacities whose pools have queued provisioning."""
+    return {
+        flavor.capacity
+        for queue in platform.queues.values()
+        for flavor in queue.flavors
+        if flavor.queued
+    }
+
+
+def team_namespace(team: str) -> str:
+    """Return the namespace of a team's jobs, in whichever queue."""
+    return f"jobs-{team}"

@@ -1,0 +1,133 @@
+"""Rules about queues: chips of one kind that nothing else takes, and shares that add up."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
+from infra.plan.queue_places import queue_region
+from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
+from infra.stack.problems import join, one_of
+
+_LONGEST_TEAM = 40
+_LONGEST_QUEUE = 20
+
+
+def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield what is wrong with the queues of a platform.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
+    if platform.queues and platform.layer is not Layer.ALL:
+        rule = "must be left out where layer is platform or serving"
+        yield InputError("queues", rule, len(platform.queues))
+        return
+    owners = dict(_owners(platform))
+    made: dict[str, str] = {}
+    for name, queue in platform.queues.items():
+        where = join("queues", name)
+        if len(name) > _LONGEST_QUEUE:
+            yield InputError(where, f"must be a name of at most {_LONGEST_QUEUE} characters", name)
+        for team in queue.teams:
+            whole = f"{name}-{team}"
+            if whole in made:
+                rule = f"must not make the name {whole}, as {made[whole]} does"
+                yield InputError(join(where, "teams", team), rule, team)
+            made.setdefault(whole, join(where, "teams", team))
+        problems = list(_check_flavors(platform, where, name, queue, owners))
+        yield from problems
+        if problems:
+            continue
+        region = queue_region(platform, queue)
+        if region is None:
+            rule = "must have a region with rungs of every capacity"
+            yield InputError(join(where, "flavors"), rule, None)
+        elif region not in platform.regions:
+            yield one_of(join(where, "region"), region, list(platform.regions))
+        else:
+            here = [by_region[each.capacity][region] for each in queue.flavors]
+            yield from _check_places(where, region, here)
+            yield from _check_shares(where, queue, here)
+
+
+def _owners(platform: Platform) -> Iterator[tuple[str, str]]:
+    """Yield the capacities that models use, with the first model of each."""
+    for name, model in reversed(platform.models.items()):
+        for capacity in (model.capacity, prefill_capacity(model)):
+            if capacity is not None:
+                yield capacity, join("models", name)
+
+
+def _check_flavors(
+    platform: Platform, where: str, name: str, queue: Queue, owners: dict[str, str]
+) -> Iterator[InputError]:
+    for at, flavor in enumerate(queue.flavors):
+        path = join(where, "flavors", at, "capacity")
+        capacity = platform.capacity.get(flavor.capacity)
+        if capacity is None:
+            yield one_of(path, flavor.capacity, sorted(platform.capacity))
+            continue
+        if flavor.capacity in owners:
+            rule = f"must be a capacity of its own: {owners[flavor.capacity]} uses it"
+            yield InputError(path, rule, flavor.capacity)
+        owners.setdefault(flavor.capacity, join("queues", name))
+        if capacity.is_mixed:
+            rule = "must have rungs of one kind: a job asks for TPU chips or for GPUs"
+            yield InputError(path, rule, flavor.capacity)
+        if capacity.node_pools is not None and not flavor.queued:
+            rule = "must leave out node_pools: GKE makes the nodes of jobs"
+            yield InputError(path, rule, flavor.capacity)
+        if flavor.queued:
+            yield from _check_queued(join(where, "flavors", at, "queued"), capacity)
+    names = {flavor.capacity for flavor in queue.flavors}
+    for team, share in queue.teams.items():
+        path = join(where, "teams", team)
+        if len(team) > _LONGEST_TEAM:
+            yield InputError(path, f"must be a name of at most {_LONGEST_TEAM} characters", team)
+        for capacity in share.chips:
+            if capacity not in names:
+                yield one_of(join(path, "chips"), capacity, sorted(names))
+
+
+def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
+    rungs = capacity.rungs
+    is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].accelerator.is_tpu
+    if len(rungs) != 1 or not is_flex or capacity.node_pools is None:
+        rule = "must be false but for a capacity with node_pools and one flex-start rung of GPUs"
+        yield InputError(path, rule, True)
+
+
+def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterator[InputError]:
+    for at, capacity in enumerate(here):
+        path = join(where, "flavors", at, "capacity")
+        if not capacity.arguments:
+            yield InputError(
+                path, f"must have a rung in {region}, the queue's region", capacity.name
+            )
+        if capacity.spans_hosts:
+            rule = "must have rungs of one host each: the pods of a job come and go one by one"
+            yield InputError(path, rule, capacity.name)
+
+
+def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
+    """Chips are had by the node, and what teams have of them is there."""
+    for at, (flavor, capacity) in enumerate(zip(queue.flavors, here, strict=True)):
+        node = max((rung.chips_per_node for rung in capacity.rungs.values()), default=1)
+        path = join(where, "flavors", at, "chips")
+        if flavor.chips % node:
+            rule = f"must be a multiple of {node}, the chips of a node"
+            yield InputError(path, rule, flavor.chips)
+        pools = capacity.settings.node_pools
+        if pools is not None and pools.max_nodes * node < flavor.chips:
+            rule = f"must be at most {pools.max_nodes * node}, the chips of node_pools.max_nodes"
+            yield InputError(path, rule, flavor.chips)
+        shares = {team: share.chips.get(flavor.capacity, 0) for team, share in queue.teams.items()}
+        for team, chips in shares.items():
+            if chips < 0 or chips % node:
+                rule = f"must be 0 or a multiple of {node}, the chips of a node"
+                yield InputError(join(where, "teams", team, "chips", flavor.capacity), rule, chips)
+        total = sum(shares.values())
+        if total > flavor.chips:
+            rule = f"must be at least what its teams have together ({total})"
+            yield InputError(path, rule, Bare(str(flavor.chips)))

@@ -1,0 +1,1 @@
+"""`gke-inference jobs`: the jobs of teams in their queues."""

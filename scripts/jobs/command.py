@@ -1,0 +1,29 @@
+"""`gke-inference jobs`: the jobs of teams, their queue and state, and why they wait."""
+
+import json
+
+from scripts.backend.choose import CloudOption, open_backend
+from scripts.jobs.listing import find_jobs, job_table
+from scripts.shared.clusters import close
+from scripts.shared.engine import check_stack
+from scripts.terminal.console import console
+from scripts.terminal.options import JsonOption, StackOption
+from scripts.terminal.tables import print_table
+
+
+def jobs(
+    stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
+) -> None:
+    """List the jobs in the queues of a deployed stack: queue, team, state, and why each waits."""
+    check_stack(stack)
+    with open_backend(stack, cloud=cloud) as backend:
+        clusters = backend.clusters()
+        found = find_jobs(clusters)
+        close(clusters)
+    if is_json:
+        print(json.dumps({"stack": stack, "jobs": [one.as_json() for one in found]}, indent=1))
+        return
+    if not found:
+        console.print("No jobs.")
+        return
+    print_table(job_table(found))

@@ -1,0 +1,134 @@
+from typing import Any
+
+import pytest
+import yaml
+
+from gke_inference.operators.queue_definitions import definitions
+from gke_inference.operators.queue_operator import (
+    NAMESPACE,
+    WEBHOOK_PORT,
+    WEBHOOK_SERVICE,
+    QueueOperator,
+    QueueOperatorArgs,
+    operator_objects,
+    operator_server,
+    priorities,
+)
+from gke_inference.operators.queue_webhooks import webhooks
+from tests.contract.components_k8s import crds
+from twin import toolchain
+from twin.providers.kubernetes.manifests.objects import to_object
+
+SERVER = "kubernetes:apps/v1:Deployment"
+PRIORITY = "kubernetes:kueue.x-k8s.io/v1beta2:WorkloadPriorityClass"
+TEMPLATE = ("spec", "podSets", "[]", "template")
+"""Part of a workload whose schema is upstream's alone."""
+
+
+def build(recorder: Any, args: QueueOperatorArgs) -> str:
+    return recorder.run(lambda: QueueOperator("kueue", args).namespace)
+
+
+def configuration() -> dict[str, Any]:
+    data = operator_objects()["config"]["data"]
+    return yaml.safe_load(data["controller_manager_config.yaml"])
+
+
+def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
+    assert build(recorder, {}) == "kueue-system"
+    assert recorder.one(SERVER).inputs["spec"]["replicas"] == 2
+    values = {
+        each.inputs["metadata"]["name"]: each.inputs["value"] for each in recorder.all(PRIORITY)
+    }
+    assert values == {"high": 1000, "low": -1000}
+
+
+@pytest.mark.parametrize("replicas", [0, 6, 1.5])
+def test_replicas_outside_the_range_are_refused(recorder: Any, replicas: Any):
+    with pytest.raises(Exception, match="must be 1 to 5"):
+        build(recorder, {"replicas": replicas})
+
+
+def test_the_service_the_certificate_and_the_webhooks_agree():
+    service = operator_objects()["service"]
+    assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (
+        WEBHOOK_SERVICE,
+        NAMESPACE,
+    )
+    entry = service["spec"]["ports"][0]
+    assert (entry["port"], entry["targetPort"]) == (443, WEBHOOK_PORT)
+    config = configuration()
+    assert config["webhook"]["port"] == WEBHOOK_PORT
+    own = config["internalCertManagement"]
+    assert own["webhookServiceName"] == WEBHOOK_SERVICE
+    assert own["webhookSecretName"] == operator_objects()["certificate"]["metadata"]["name"]
+    pod = operator_server(2)["spec"]["template"]["spec"]
+    mounts = {each["name"]: each["mountPath"] for each in pod["containers"][0]["volumeMounts"]}
+    assert mounts["certificate"] == config["webhook"]["certDir"]
+    for obj in webhooks(NAMESPACE, WEBHOOK_SERVICE).values():
+        assert obj["metadata"]["name"].startswith("kueue-")
+        for hook in obj["webhooks"]:
+            target = hook["clientConfig"]["service"]
+            assert (target["name"], target["namespace"]) == (WEBHOOK_SERVICE, NAMESPACE)
+
+
+def test_jobs_outside_the_namespaces_of_teams_never_wait_for_kueue():
+    hooks = [hook for obj in webhooks("n", "s").values() for hook in obj["webhooks"]]
+    of_jobs = [hook for hook in hooks if hook["rules"][0]["resources"] == ["jobs"]]
+    assert len(of_jobs) == 2
+    selector = configuration()["managedJobsNamespaceSelector"]
+    assert [hook["namespaceSelector"] for hook in of_jobs] == [selector, selector]
+    assert not [hook for hook in hooks if hook["rules"][0]["resources"] == ["pods"]]
+
+
+def test_every_role_bound_is_there():
+    objects = operator_objects().values()
+    made = {(o["kind"], o["metadata"]["name"]) for o in objects if "rules" in o}
+    bound = {(o["roleRef"]["kind"], o["roleRef"]["name"]) for o in objects if "roleRef" in o}
+    assert made == bound
+
+
+def test_it_reads_no_secret_outside_its_namespace():
+    (role,) = [obj for obj in operator_objects().values() if obj["kind"] == "ClusterRole"]
+    assert not [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+
+
+def test_a_priority_is_what_its_definition_declares():
+    for obj in priorities().values():
+        crds.check(obj)
+
+
+def test_the_definitions_say_what_upstreams_say():
+    try:
+        folder = toolchain.share("crds/kueue")
+    except toolchain.ToolError as error:
+        pytest.skip(str(error))
+    upstream = [yaml.safe_load(file.read_text()) for file in sorted(folder.glob("*.yaml"))]
+    ours = {name: to_object(obj) for name, obj in definitions("n", "s").items()}
+    assert set(ours) == {each["spec"]["names"]["plural"] for each in upstream}
+    for each in upstream:
+        found = ours[each["spec"]["names"]["plural"]]["spec"]
+        (stored,) = [version for version in each["spec"]["versions"] if version["storage"]]
+        (own,) = found["versions"]
+        assert {key: found[key] for key in ("group", "names", "scope")} == {
+            key: each["spec"][key] for key in ("group", "names", "scope")
+        }
+        assert own["name"] == stored["name"]
+        assert own.get("subresources", {}) == stored.get("subresources", {})
+        theirs = plain(stored["schema"]["openAPIV3Schema"], ())
+        assert own["schema"]["openAPIV3Schema"] == theirs, found["names"]["kind"]
+
+
+def plain(schema: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """Returns a schema without descriptions, and without that of pod templates."""
+    if path == TEMPLATE:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    found = {key: value for key, value in schema.items() if key != "description"}
+    if "properties" in found:
+        found["properties"] = {
+            name: plain(body, (*path, name)) for name, body in found["properties"].items()
+        }
+    for key, step in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(found.get(key), dict):
+            found[key] = plain(found[key], (*path, step))
+    return found

@@ -1,0 +1,181 @@
+"""Queues of a stack: what a region builds for them, what they may ask of quotas, and their cost."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.cost.stack_cost import stack_cost
+from infra.plan import resolve
+from infra.plan.image_names import needed
+from infra.quota.needs import needs
+from infra.reading.load import parse
+from tests.contract.infra.broken_stacks import edited
+
+SPOT = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"}
+FLEX = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "flex-start", "max_run_hours": 6}
+QUEUE = {
+    "flavors": [{"capacity": "jobs-spot", "chips": 16}, {"capacity": "jobs-flex", "chips": 3}],
+    "teams": {
+        "evals": {"chips": {"jobs-spot": 8}, "lend": 4},
+        "research": {"chips": {"jobs-spot": 4, "jobs-flex": 2}, "borrow": 8},
+    },
+}
+KIND = "kubernetes:kueue.x-k8s.io/v1beta2:"
+
+
+def platform_with(**queues: Any) -> Any:
+    edits = [
+        {"at": ["capacity", "jobs-spot"], "value": {"rungs": [SPOT]}},
+        {"at": ["capacity", "jobs-flex"], "value": {"rungs": [FLEX]}},
+        {"at": ["queues"], "value": queues},
+    ]
+    return parse(json.dumps(edited("dev", edits)))
+
+
+def test_each_team_has_its_chips_and_the_rest_is_for_all(deployed: Any) -> None:
+    seen = deployed(platform_with(chips=QUEUE))
+    queues = {
+        each.inputs["metadata"]["name"]: each.inputs for each in seen.all(f"{KIND}ClusterQueue")
+    }
+    assert list(queues) == ["chips-evals", "chips-research"]
+    assert queues["chips-evals"]["spec"]["resourceGroups"] == [
+        {
+            "coveredResources": ["nvidia.com/gpu"],
+            "flavors": [
+                {
+                    "name": "jobs-flex",
+                    "resources": [{"lendingLimit": 0, "name": "nvidia.com/gpu", "nominalQuota": 0}],
+                }
+            ],
+        },
+        {
+            "coveredResources": ["google.com/tpu"],
+            "flavors": [
+                {
+                    "name": "jobs-spot",
+                    "resources": [{"lendingLimit": 4, "name": "google.com/tpu", "nominalQuota": 8}],
+                }
+            ],
+        },
+    ]
+    (cohort,) = seen.all(f"{KIND}Cohort")
+    rest = [
+        group["flavors"][0]["resources"][0] for group in cohort.inputs["spec"]["resourceGroups"]
+    ]
+    assert [each["nominalQuota"] for each in rest] == [1, 4]
+
+
+def test_jobs_of_a_flavor_go_to_its_compute_class(deployed: Any) -> None:
+    seen = deployed(platform_with(chips=QUEUE))
+    flavors = {
+        each.inputs["metadata"]["name"]: each.inputs for each in seen.all(f"{KIND}ResourceFlavor")
+    }
+    classes = {
+        each.inputs["metadata"]["name"]
+        for each in seen.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    }
+    assert set(flavors) == {"jobs-spot", "jobs-flex"} <= classes
+    spec = flavors["jobs-spot"]["spec"]
+    assert spec["nodeLabels"] == {"cloud.google.com/compute-class": "jobs-spot"}
+    assert {each["key"] for each in spec["tolerations"]} == {
+        "cloud.google.com/compute-class",
+        "cloud.google.com/gke-spot",
+        "google.com/tpu",
+    }
+
+
+def test_a_team_of_two_queues_has_one_namespace_with_a_way_into_each(deployed: Any) -> None:
+    both = {
+        "now": {"flavors": QUEUE["flavors"][:1], "teams": {"evals": {}}},
+        "later": {"flavors": QUEUE["flavors"][1:], "teams": {"evals": {}}},
+    }
+    seen = deployed(platform_with(**both))
+    ways = [each.inputs for each in seen.all(f"{KIND}LocalQueue")]
+    assert {each["metadata"]["namespace"] for each in ways} == {"jobs-evals"}
+    assert {each["metadata"]["name"]: each["spec"]["clusterQueue"] for each in ways} == {
+        "later": "later-evals",
+        "now": "now-evals",
+    }
+
+
+@pytest.mark.parametrize(("preempt", "policy"), [(True, "Any"), (False, "Never")])
+def test_chips_are_taken_back_where_the_stack_says_so(
+    deployed: Any, preempt: bool, policy: str
+) -> None:
+    seen = deployed(platform_with(chips={**QUEUE, "preempt": preempt}))
+    found = {
+        each.inputs["spec"]["preemption"]["reclaimWithinCohort"]
+        for each in seen.all(f"{KIND}ClusterQueue")
+    }
+    assert found == {policy}
+
+
+def test_kueue_is_there_where_a_queue_is(deployed: Any) -> None:
+    def kueue(platform: Any) -> bool:
+        spaces = deployed(platform).all("kubernetes:core/v1:Namespace")
+        return "kueue-system" in {each.inputs["metadata"]["name"] for each in spaces}
+
+    assert kueue(platform_with(chips=QUEUE))
+    assert not kueue(platform_with())
+    used = {each.name for each in resolve(platform_with()).regions["us-central1"].used_capacity}
+    assert used == {"either-chip", "small"}
+
+
+def test_the_chips_of_a_queue_count_in_the_quota_of_its_region() -> None:
+    found = {
+        need.metric.name: {part.who: part.amount for part in need.parts}
+        for need in needs(resolve(platform_with(chips=QUEUE)))
+    }
+    assert found["PREEMPTIBLE_TPU_V6E"]["queue chips"] == 16
+    assert found["PREEMPTIBLE_NVIDIA_L4_GPUS"]["queue chips"] == 3
+    assert found["INSTANCES"]["queue chips"] == 4 + 3
+
+
+def test_the_chips_of_a_queue_cost_nothing_while_no_job_runs() -> None:
+    parts = stack_cost(resolve(platform_with(chips=QUEUE))).parts
+    (spot,) = [part for part in parts if "tpu-v6e 2x2 spot, while jobs run" in part.what]
+    assert spot.quantity == "0/0/4 nodes"
+    assert (spot.minimum.value, spot.expected.value) == (0, 0)
+    assert spot.maximum.value > 0
+
+
+def test_kueue_is_among_the_images_of_a_stack_with_queues() -> None:
+    assert "queue_operator" in needed(resolve(platform_with(chips=QUEUE)))
+    assert "queue_operator" not in needed(resolve(platform_with()))
+
+
+GANG = {
+    "flavors": [{"capacity": "jobs-gang", "chips": 4, "queued": True}],
+    "teams": {"research": {"chips": {"jobs-gang": 4}}},
+}
+
+
+def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deployed: Any) -> None:
+    edits = [
+        {
+            "at": ["capacity", "jobs-gang"],
+            "value": {"node_pools": {"max_nodes": 4}, "rungs": [FLEX]},
+        },
+        {"at": ["queues"], "value": {"gang": GANG}},
+    ]
+    seen = deployed(parse(json.dumps(edited("dev", edits))))
+    pools = {
+        each.inputs["name"]: each.inputs for each in seen.all("gcp:container/nodePool:NodePool")
+    }
+    assert pools["jobs-gang-0"]["queuedProvisioning"] == {"enabled": True}
+    assert pools["jobs-gang-0"]["nodeConfig"]["labels"] == {"cloud.google.com/gke-queued": "true"}
+    classes = seen.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    assert "jobs-gang" not in {each.inputs["metadata"]["name"] for each in classes}
+    (flavor,) = seen.all(f"{KIND}ResourceFlavor")
+    assert flavor.inputs["spec"]["nodeLabels"] == {"cloud.google.com/gke-nodepool": "jobs-gang-0"}
+    (queue,) = seen.all(f"{KIND}ClusterQueue")
+    assert queue.inputs["spec"]["admissionChecksStrategy"] == {
+        "admissionChecks": [{"name": "gang-jobs-gang", "onFlavors": ["jobs-gang"]}]
+    }
+    (config,) = seen.all(f"{KIND}ProvisioningRequestConfig")
+    assert config.inputs["spec"] == {
+        "managedResources": ["nvidia.com/gpu"],
+        "parameters": {"maxRunDurationSeconds": "21600"},
+        "provisioningClassName": "queued-provisioning.gke.io",
+    }

@@ -1,0 +1,129 @@
+"""Queues on the whole platform: two teams share chips, and `jobs` shows who waits and why."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.platform import example_checkout
+from twin import daemon
+from twin.cluster.base.context import ClusterContext
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.world.capacity import World
+
+pytestmark = pytest.mark.needs_tools
+
+STACK = ("--stack", "queues")
+DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Iterator[TwinPaths]:
+    paths = TwinPaths(tmp_path / "twin")
+    yield paths
+    daemon.shut_down(paths)
+    assert processes.running(paths) == {}
+
+
+def until(check: Callable[[], Any], seconds: float = 90.0) -> Any:
+    limit = time.monotonic() + seconds
+    found: Any = None
+    while time.monotonic() < limit:
+        if found := check():
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"not within {seconds} s: {found!r}")
+
+
+class Jobs:
+    """The jobs of a platform, as its teams submit and see them."""
+
+    def __init__(self, folder: Path, paths: TwinPaths) -> None:
+        self._folder = folder
+        self._paths = paths
+        (spec,) = (paths.root / "clusters").glob("*/spec.json")
+        self.kube = ClusterContext(paths, spec.parent).kube
+
+    def submit(
+        self,
+        team: str,
+        name: str,
+        lasts: str = "1h",
+        *,
+        queue: str = "chips",
+        chips: tuple[str, str] = ("google.com/tpu", "4"),
+        pods: int = 1,
+    ) -> None:
+        limits = dict([chips])
+        container = {"image": "python:3.12", "name": "work", "resources": {"limits": limits}}
+        template = {
+            "metadata": {"annotations": {DELAY: lasts}},
+            "spec": {"containers": [container], "restartPolicy": "Never"},
+        }
+        labels = {"kueue.x-k8s.io/queue-name": queue}
+        spec = {"completions": pods, "parallelism": pods, "template": template}
+        body = {"metadata": {"labels": labels, "name": name}, "spec": spec}
+        self.kube.post(f"/apis/batch/v1/namespaces/jobs-{team}/jobs", body)
+
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """Return what `jobs` shows, by the name of the job."""
+        ran = example_checkout.run(
+            self._folder, self._paths, "jobs", *STACK, "--json", stderr=subprocess.PIPE
+        )
+        assert ran.returncode == 0, ran.stderr
+        return {each["job"]: each for each in json.loads(ran.stdout)["jobs"]}
+
+    def states(self, *wanted: str) -> list[str]:
+        return sorted(name for name, each in self.shown().items() if each["state"] in wanted)
+
+
+def test_teams_share_chips_and_see_what_their_jobs_wait_for(
+    tmp_path: Path, paths: TwinPaths
+) -> None:
+    folder = example_checkout.checkout(tmp_path / "checkout", "queues")
+    up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
+    assert up.returncode == 0, f"{up.stdout[-3000:]}{up.stderr[-2000:]}"
+    jobs = Jobs(folder, paths)
+
+    # a job of several pods gets all of its nodes at once
+    gpus = ("nvidia.com/gpu", "8")
+    jobs.submit("research", "tune", lasts="5s", queue="training", chips=gpus, pods=2)
+    until(lambda: jobs.shown()["tune"]["state"] == "succeeded", 150)
+
+    # research has 8 spot and 4 flex-start chips, and borrows all that evals does not use
+    for number in range(7):
+        jobs.submit("research", f"train-{number}")
+    until(lambda: len(jobs.states("running")) == 6)
+    found = jobs.shown()
+    flavors = [each["flavor"] for each in found.values() if each["state"] == "running"]
+    assert sorted(flavors) == ["jobs-flex"] * 2 + ["jobs-spot"] * 4
+    (waiting,) = jobs.states("queued")
+    assert "insufficient unused quota for google.com/tpu" in found[waiting]["reason"]
+
+    # evals comes back for its own
+    jobs.submit("evals", "check", lasts="20s")
+    until(lambda: jobs.states("preempted"))
+    until(lambda: jobs.shown()["check"]["state"] == "succeeded")
+    until(lambda: len(jobs.states("running")) == 6)
+
+    # spot chips are gone: jobs keep their turn, and say what they wait for
+    none = {"zone": "*", "accelerator": "tpu-v6e", "provisioning": "spot", "chips": 0}
+    World.model_validate({"stock": [none]}).save(paths.capacity_file)
+    until(
+        lambda: [
+            each
+            for each in jobs.shown().values()
+            if each["state"] == "waiting for nodes"
+            and "ZONE_RESOURCE_POOL_EXHAUSTED" in each["reason"]
+        ]
+    )
+    World().save(paths.capacity_file)
+    until(lambda: len(jobs.states("running")) == 6)
+
+    down = example_checkout.run(folder, paths, "down")
+    assert down.returncode == 0, down.stdout[-3000:]

@@ -1,0 +1,180 @@
+"""Queued provisioning: all nodes of a ProvisioningRequest come together, or none does.
+
+Rules: queued.*, node.create.flex-start. Nodes are of a pool with queued provisioning, in one zone.
+"""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from twin.cluster.autoscaler.pods import Amounts, requests_of
+from twin.cluster.autoscaler.rungs import room_of
+from twin.cluster.autoscaler.state import Cluster
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, parts, text_map
+from twin.cluster.base.reports import timestamp
+from twin.cluster.nodes.node_objects import POOL_LABEL
+from twin.cluster.nodes.pool_spec import PoolSpec
+from twin.cluster.nodes.provisioning import Group, Provisioner
+from twin.wire.kube import JsonObject, KubeError
+
+CLASS = "queued-provisioning.gke.io"
+
+
+class _RefusedError(Exception):
+    """A request that no nodes can serve."""
+
+
+@dataclass
+class _Request:
+    """A request that waits for nodes, or has them."""
+
+    item: JsonObject
+    group: Group | None = None
+    provisioned_at: float | None = None
+    is_expired: bool = False
+    conditions: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+
+class QueuedRequests:
+    """The ProvisioningRequests of a cluster."""
+
+    def __init__(self, ctx: ClusterContext, provisioner: Provisioner) -> None:
+        self._ctx = ctx
+        self._provisioner = provisioner
+        self._known: dict[str, _Request] = {}
+
+    def scan(self, cluster: Cluster) -> None:
+        """Move every request on, and say in `cluster` which nodes are kept for one."""
+        items = {
+            item["metadata"]["uid"]: item
+            for item in cluster.requests
+            if item["spec"]["provisioningClassName"] == CLASS
+        }
+        for uid in [uid for uid in self._known if uid not in items]:
+            self._drop(self._known.pop(uid))
+        for uid, item in items.items():
+            known = self._known.setdefault(uid, _Request(item, conditions=_conditions(item)))
+            if known.group is not None:
+                self._move_on(cluster, known, known.group)
+            elif not {"Failed", "Provisioned"} & known.conditions.keys():
+                self._accept(cluster, known)  # an earlier autoscaler may have, without nodes
+        cluster.booked = {
+            known.group.key
+            for known in self._known.values()
+            if known.group is not None and not known.is_expired
+        }
+
+    def _accept(self, cluster: Cluster, known: _Request) -> None:
+        try:
+            pool, count = self._wanted(cluster, known.item)
+        except _RefusedError as error:
+            self._report(known, "Failed", "OutOfResources", str(error))
+            return
+        rules, now = self._ctx.rules, time.monotonic()
+        known.group = self._provisioner.enqueue(
+            [(pool.shape, zone) for zone in pool.zones],
+            count,
+            rung=None,
+            first=now + rules.scaled("node.create.flex-start"),
+            until=math.inf,
+        )
+        message = f"Waiting for {count} {pool.shape.machine.name} of node pool {pool.name}."
+        self._report(known, "Accepted", "Accepted", message)
+
+    def _move_on(self, cluster: Cluster, known: _Request, group: Group) -> None:
+        now = time.monotonic()
+        if known.provisioned_at is None:
+            usable = {node.name for node in cluster.nodes if node.usable}
+            if usable >= set(group.names):
+                known.provisioned_at = now
+                message = "Provisioning Request was successfully provisioned."
+                self._report(known, "Provisioned", "Provisioned", message)
+            return
+        kept = self._ctx.rules.scaled("queued.booking")
+        if not known.is_expired and now - known.provisioned_at >= kept:
+            known.is_expired = True
+            message = "Capacity was provisioned more than 10 minutes ago."
+            self._report(known, "BookingExpired", "BookingExpired", message)
+
+    def _drop(self, known: _Request) -> None:
+        """Give up what a deleted request waits for; nodes that are there go when they are empty."""
+        group = known.group
+        if group is not None and group.key in self._provisioner.groups:
+            self._provisioner.cancel(group)
+
+    def _wanted(self, cluster: Cluster, item: JsonObject) -> tuple[PoolSpec, int]:
+        """Return the pool that a request is for, and the nodes that its pods fill.
+
+        Raises:
+            _RefusedError: There is none, or it is too small.
+        """
+        pools: set[str] = set()
+        total = 0
+        for pod_set in item["spec"]["podSets"]:
+            template = self._template(item, pod_set["podTemplateRef"]["name"])
+            name = text_map(template, "nodeSelector").get(POOL_LABEL, "")
+            pool = cluster.pools.get(name)
+            if pool is None or not pool.queued:
+                raise _RefusedError(f"no node pool with queued provisioning is called {name!r}")
+            pools.add(name)
+            each = _pods_per_node(requests_of(template), pool)
+            total += -(-int(pod_set["count"]) // each)
+        if len(pools) != 1:
+            raise _RefusedError(f"pods must be for one node pool, got {sorted(pools)}")
+        found = cluster.pools[pools.pop()]
+        if found.max_total is not None and total > found.max_total:
+            raise _RefusedError(
+                f"node pool {found.name} has at most {found.max_total} nodes, asked for {total}"
+            )
+        return found, total
+
+    def _template(self, item: JsonObject, name: str) -> JsonObject:
+        namespace = item["metadata"]["namespace"]
+        try:
+            found = self._ctx.kube.get(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
+        except KubeError as error:
+            if error.status != 404:
+                raise
+            raise _RefusedError(f"there is no PodTemplate {name}") from error
+        return part(found, "template", "spec")
+
+    def _report(self, known: _Request, kind: str, reason: str, message: str) -> None:
+        metadata = known.item["metadata"]
+        known.conditions[kind] = {
+            "lastTransitionTime": timestamp(),
+            "message": message,
+            "observedGeneration": metadata.get("generation", 1),
+            "reason": reason,
+            "status": "True",
+            "type": kind,
+        }
+        path = (
+            f"/apis/autoscaling.x-k8s.io/v1/namespaces/{metadata['namespace']}"
+            f"/provisioningrequests/{metadata['name']}/status"
+        )
+        try:
+            self._ctx.kube.patch(path, {"status": {"conditions": [*known.conditions.values()]}})
+        except KubeError as error:
+            if error.status != 404:
+                raise
+        self._ctx.events.emit(
+            f"queued.{kind.lower()}", metadata["name"], message, cluster=self._ctx.dir.name
+        )
+
+
+def _pods_per_node(needs: Amounts, pool: PoolSpec) -> int:
+    """Return how many pods a node of a pool holds.
+
+    Raises:
+        _RefusedError: None fits.
+    """
+    free = room_of(pool.shape, pool.zones[0]).free
+    fits = [int(free.get(name, 0.0) // amount) for name, amount in needs.items() if amount > 0]
+    if not fits or min(fits) < 1:
+        raise _RefusedError(f"no pod fits on a {pool.shape.machine.name} of {pool.name}")
+    return min(fits)
+
+
+def _conditions(item: JsonObject) -> dict[str, JsonObject]:
+    return {each["type"]: each for each in parts(part(item, "status"), "conditions")}
