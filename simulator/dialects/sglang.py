@@ -208,7 +208,7 @@ class SglangServer(DialectServer):
             raise ApiError(400, "one prompt and n = 1 on a simulated engine.", kind=_BAD)
         name = str(body.get("model") or DEFAULT_MODEL)
         ask = self._ask(body, name, prompts[0], self._adapter(name, body), is_chat=is_chat)
-        usage = body.get("stream_options") or {}
+        usage: protocol.Json = body.get("stream_options") or {}
         if ask.stream:
             kind = ChatEvents if is_chat else CompletionEvents
             events = kind(ask, uuid.uuid4().hex, include_usage=bool(usage.get("include_usage")))

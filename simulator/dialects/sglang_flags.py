@@ -52,7 +52,8 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     flags = command_line.parse("sglang", "launch_server.py", argv, model_path=True)
     page_size = flags.page_size or 1
     context = command_line.whole("sglang", "context-length", flags.context_length, 0)
-    adapters = [_adapter(word) for word in flags.lora_paths or []]
+    given: list[str] = flags.lora_paths or []
+    adapters = [_adapter(word) for word in given]
     words: dict[str, object] = {
         "served-model-name": flags.served_model_name or flags.model_path,
         "tensor-parallel-size": flags.tp_size or 1,

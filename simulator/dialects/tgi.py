@@ -136,13 +136,13 @@ class TgiServer(DialectServer):
         prompt = text.tokenize(protocol.chat_text(body["messages"] or [{"role": "user"}]))
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         ask = self._ask(body, self._name(body), prompt, most)
-        options = body.get("stream_options") or {}
+        options: protocol.Json = body.get("stream_options") or {}
         with_usage = bool(options.get("include_usage"))
         if ask.stream:
             return await self._limited_stream(http, ask, ChatEvents(ask, include_usage=with_usage))
         request = await self._limited(ask)
         message = {"role": "assistant", "content": ask.text}
-        choice = {"index": 0, "message": message, "logprobs": None}
+        choice: Any = {"index": 0, "message": message, "logprobs": None}
         choice["finish_reason"] = reason(ask, request, "stop")
         return self.json(whole_body("chat.completion", ask, choice, request), **timings(request))
 
@@ -161,7 +161,7 @@ class TgiServer(DialectServer):
         if ask.stream:
             return await self._limited_stream(http, ask, CompletionEvents(ask))
         request = await self._limited(ask)
-        choice = {"index": 0, "text": ask.text, "logprobs": None}
+        choice: Any = {"index": 0, "text": ask.text, "logprobs": None}
         choice["finish_reason"] = reason(ask, request, "eos_token")
         return self.json(whole_body("text_completion", ask, choice, request), **timings(request))
 

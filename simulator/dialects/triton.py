@@ -255,7 +255,7 @@ class TritonServer(DialectServer):
     async def _stream(
         self, http: web.Request, body: protocol.Json, ask: Ask, *, is_chat: bool
     ) -> web.StreamResponse:
-        options = body.get("stream_options") or {}
+        options: protocol.Json = body.get("stream_options") or {}
         wants = bool(options.get("include_usage"))
         return await self.streamed(http, ask, _Events(ask, is_chat=is_chat, include_usage=wants))
 
@@ -293,7 +293,7 @@ class _Events:
         self._include_usage = include_usage
         self._ask = ask
         kind = "chat.completion.chunk" if is_chat else "text_completion"
-        self._head = {**_body(kind, ask, None, None), "choices": []}
+        self._head: protocol.Json = {**_body(kind, ask, None, None), "choices": []}
 
     def _event(self, delta: Any, reason: str | None) -> Any:
         choice: Any = {"finish_reason": reason, "index": 0, "logprobs": None}
