@@ -21,7 +21,7 @@ from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.tests.eventually import eventually
-from twin.tests.running.sample import put_weights
+from twin.tests.running.sample import VERSION, put_weights
 from twin.world.rules import Rules
 
 pytestmark = pytest.mark.needs_tools
@@ -229,10 +229,10 @@ def test_a_pod_of_another_engine_serves_under_its_names_and_drains(
     found = pod.launch(pod.spec["containers"][0]["name"], NodeHardware("gpu", "nvidia-l4", 1))
     (folder,) = (f for name, f in pod.folders.items() if name.startswith("bucket-"))
     weights = folder / "llama-3.1-8b"
-    for name in ("llama", "tensorrt_llm"):
-        (weights / "models" / name).mkdir(parents=True)
-        (weights / "models" / name / "config.pbtxt").write_text("max_batch_size: 8\n")
     put_weights(weights)
+    for name in ("llama", "tensorrt_llm"):
+        (weights / VERSION / "models" / name).mkdir(parents=True)
+        (weights / VERSION / "models" / name / "config.pbtxt").write_text("max_batch_size: 8\n")
     environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
     started.append(subprocess.Popen(found.argv, env=environment))
     eventually(lambda: stage(8090) == "serving")
