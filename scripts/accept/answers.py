@@ -49,7 +49,7 @@ def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
     else:
         yield _asked(deployed, served, "chat", "text, and a count of its tokens", _chat)
         yield _asked(deployed, served, "completion", "text, and a count of its tokens", _completion)
-    for adapter in served.settings.adapters:
+    for adapter in served.settings.adapter_names(served.name):
         if task is Task.IMAGE:
             yield _asked(deployed, served, "adapter", "a PNG", _image, adapter)
         elif task is Task.GENERATE:
