@@ -36,6 +36,36 @@ class Ask:
         return "".join(self.output)
 
 
+_NOT_SIMULATED = (
+    "best_of",
+    "ebnf",
+    "echo",
+    "function_call",
+    "json_schema",
+    "logprobs",
+    "regex",
+    "response_format",
+    "tools",
+    "top_logprobs",
+)
+_PLAIN: tuple[Any, ...] = (None, False, 0, 1, [], {"type": "text"})
+
+
+def check_simulated(body: protocol.Json) -> None:
+    """Turn away what the simulation does not do, in words rather than by ignoring it.
+
+    Raises:
+        ApiError: 400 with the field.
+    """
+    for name in _NOT_SIMULATED:
+        if body.get(name) not in _PLAIN:
+            said = f"{name} is not available on a simulated engine."
+            raise ApiError(400, said, param=name, kind="not simulated")
+    if body.get("n") not in (None, 1):
+        said = f"n must be 1 on a simulated engine, got {body['n']!r}."
+        raise ApiError(400, said, param="n", kind="not simulated")
+
+
 def ask_of(
     model: str, prompt: list[int], most: int, stops: list[str], *, ignore_end: bool, **more: Any
 ) -> Ask:

@@ -11,7 +11,13 @@ from typing import Any
 
 from aiohttp import web
 
-from simulator.dialects.server import Ask, DialectServer, ask_of, reason_of
+from simulator.dialects.server import (
+    Ask,
+    DialectServer,
+    ask_of,
+    check_simulated,
+    reason_of,
+)
 from simulator.dialects.sglang_bodies import (
     DEFAULT_MODEL,
     ChatEvents,
@@ -204,8 +210,9 @@ class SglangServer(DialectServer):
     ) -> web.StreamResponse:
         if self._deployment.pooling:
             raise ApiError(400, "This model does not appear to be a generation model.", kind=_BAD)
-        if len(prompts) != 1 or body.get("n") not in (None, 1):
-            raise ApiError(400, "one prompt and n = 1 on a simulated engine.", kind=_BAD)
+        check_simulated(body)
+        if len(prompts) != 1:
+            raise ApiError(400, "one prompt a request on a simulated engine.", kind=_BAD)
         name = str(body.get("model") or DEFAULT_MODEL)
         ask = self._ask(body, name, prompts[0], self._adapter(name, body), is_chat=is_chat)
         usage: protocol.Json = body.get("stream_options") or {}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from simulator.dialects.server import Ask, DialectServer, ask_of
+from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
 from simulator.dialects.tgi_bodies import (
     VERSION,
     ChatEvents,
@@ -181,6 +181,7 @@ class TgiServer(DialectServer):
         return self._deployment.model if name in (None, "tgi") else str(name)
 
     def _ask(self, body: protocol.Json, name: str, prompt: list[int], most: Any) -> Ask:
+        check_simulated({**body, "n": None})  # TGI reads no `n`
         found: Any = body.get("stop")
         if found is not None and not isinstance(found, list):
             raise _form(f"stop: invalid type: {type(found).__name__}, expected a sequence")

@@ -16,7 +16,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from simulator.dialects import flags as command_line
-from simulator.dialects.server import Ask, DialectServer, ask_of
+from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
 from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
@@ -231,6 +231,7 @@ class TritonServer(DialectServer):
                 raise _form(name, f"Input should be between {low} and {high}")
 
     def _ask(self, body: protocol.Json, prompt: list[int], most: Any) -> Ask:
+        check_simulated(body)
         longest = self._deployment.max_model_len
         wanted = self._settings.most_tokens if most is None else most
         if not isinstance(wanted, int) or wanted < 0:

@@ -124,6 +124,13 @@ def test_bad_requests_are_refused_in_sglangs_words(fields: Any, kind: str, messa
     assert body["message"].startswith(message)
 
 
+@pytest.mark.parametrize("name", ["tools", "response_format", "logprobs", "regex"])
+def test_what_is_not_simulated_is_refused_and_not_ignored(name: str):
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: [1]}))
+    assert (status, body["param"]) == (400, name)
+    assert body["message"] == f"{name} is not available on a simulated engine."
+
+
 def test_health_takes_a_second_however_well_the_server_is():
     async def use(client: Any, _engine: Any) -> tuple[int, float]:
         began = asyncio.get_running_loop().time()
