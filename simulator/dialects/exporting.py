@@ -17,9 +17,18 @@ _DATA = Path(__file__).with_name("data")
 
 
 @cache
+def _document(engine: str) -> Mapping[str, Any]:
+    return json.loads((_DATA / f"{engine}.json").read_text())
+
+
+def release(engine: str) -> str:
+    """Return the release that a server is, such as `0.5.23`."""
+    return str(_document(engine)["version"])
+
+
 def recorded(engine: str) -> Mapping[str, Any]:
     """Return what a release exports: name to type, labels, help and buckets."""
-    return json.loads((_DATA / f"{engine}.json").read_text())["metrics"]
+    return _document(engine)["metrics"]
 
 
 class Families:

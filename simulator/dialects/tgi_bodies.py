@@ -3,10 +3,11 @@
 import time
 from typing import Any
 
+from simulator.dialects.exporting import release
 from simulator.dialects.server import Ask
 from simulator.engine.request import FinishReason, Request
 
-VERSION = "3.3.7"
+VERSION = release("tgi")
 _FINGERPRINT = f"{VERSION}-native"
 
 
