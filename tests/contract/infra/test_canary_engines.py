@@ -63,11 +63,11 @@ def test_each_version_has_a_picker_that_reads_its_engines_metrics(recorder: Reco
 
 
 def test_each_version_starts_its_own_engine_on_the_same_weights(recorder: Records) -> None:
-    kind = "kubernetes:apps/v1:Deployment"
-    first = named(recorder, kind, "llama-3-1-8b-gpu")["spec"]["template"]["spec"]["containers"][0]
-    second = named(recorder, kind, "llama-3-1-8b-sglang-gpu")["spec"]["template"]["spec"]["containers"][
-        0
-    ]
+    first, second = (
+        named(recorder, "kubernetes:apps/v1:Deployment", name)["spec"]["template"]["spec"]
+        for name in ("llama-3-1-8b-gpu", "llama-3-1-8b-sglang-gpu")
+    )
+    (first,), (second,) = first["containers"], second["containers"]
     assert first["command"][-2:] == ["vllm", "serve"]
     assert second["command"][-3:] == ["python3", "-m", "sglang.launch_server"]
     assert "--served-model-name=llama-3.1-8b" in first["args"]
