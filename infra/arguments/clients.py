@@ -199,7 +199,7 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
     """Return the models of a region that have objectives: a picker reads prompts only."""
     return {
         served.name: ClientModelArgs(
-            adapters=list(served.settings.adapters), pool_name=served.object_name
+            adapters=list(served.settings.adapter_names(served.name)), pool_name=served.object_name
         )
         for served in region.served
         if served.version is None and served.settings.task.value == "generate"

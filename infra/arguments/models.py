@@ -292,7 +292,7 @@ def _routed(
 ) -> RoutedModelArgs:
     model, server = served.settings, servers[served.name]
     args = RoutedModelArgs(
-        adapters=list(model.adapters),
+        adapters=list(model.adapter_names(served.name)),
         engine=model.engine.value,
         has_live_adapters=model.live_adapters is not None,
         model_name=served.name,
@@ -305,6 +305,7 @@ def _routed(
     )
     if canary is not None and canary.version is not None:
         args["canary"] = RoutedCanaryArgs(
+            engine=canary.settings.engine.value,
             percent=canary.version.percent,
             pool_name=canary.object_name,
             selector=servers[canary.name].labels,

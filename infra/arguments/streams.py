@@ -79,7 +79,7 @@ def worker_args(
         metrics_namespace=collectors_namespace(region.settings.mode),
         min_workers=settings.workers.min,
         model=settings.model,
-        names=[settings.model, *model.adapters],
+        names=[settings.model, *model.adapter_names(settings.model)],
         namespace=namespace,
         network_policy=platform.network_policies,
         ordered=settings.ordered,

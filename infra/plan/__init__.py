@@ -6,7 +6,7 @@ from infra.plan.capacity import (
     capacity_by_region,
     prefill_capacity,
 )
-from infra.plan.resolve import Plan, RegionPlan, resolve
+from infra.plan.resolve import Plan, RegionPlan, canary_model, resolve
 from infra.plan.served import CanaryVersion, ServedModel
 from infra.plan.system_nodes import SystemNodes
 
@@ -18,6 +18,7 @@ __all__ = [
     "RegionPlan",
     "ServedModel",
     "SystemNodes",
+    "canary_model",
     "capacity_by_region",
     "prefill_capacity",
     "resolve",

@@ -42,7 +42,7 @@ def cached_names(platform: Platform, cache: AnswerCache) -> list[str]:
         name
         for served, model in platform.models.items()
         if model.task is Task.GENERATE
-        for name in (served, *model.adapters)
+        for name in (served, *model.adapter_names(served))
     )
 
 

@@ -16,7 +16,16 @@ from infra.plan.queues import QueuePlan, queues_in
 from infra.plan.served import CanaryVersion, ServedModel
 from infra.plan.streams import streams
 from infra.plan.system_nodes import SystemNodes, system_nodes
-from infra.stack import ClusterSpread, Form, Layer, Model, Platform, Region
+from infra.stack import (
+    Canary,
+    ClusterSpread,
+    EngineSettings,
+    Form,
+    Layer,
+    Model,
+    Platform,
+    Region,
+)
 
 _STANDBY = 1
 """Warm GPU replicas of a paired model, where the stack does not say."""
@@ -144,16 +153,26 @@ def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | 
         yield name, model, None
         canary = model.canary
         if canary is not None:
-            second = model.model_copy(
-                update={
-                    "canary": None,
-                    "disk": None,  # a disk holds one version
-                    "replicas": canary.replicas or model.replicas,
-                    "weights": canary.weights,
-                }
-            )
             version = CanaryVersion(name, canary.version, canary.percent)
-            yield version_name(name, canary.version), second, version
+            yield version_name(name, canary.version), canary_model(model, canary), version
+
+
+def canary_model(model: Model, canary: Canary) -> Model:
+    """Return the second version of a model as a model of its own."""
+    engine = canary.engine or model.engine
+    settings = canary.settings
+    if settings is None:
+        settings = model.settings if engine is model.engine else EngineSettings()
+    return model.model_copy(
+        update={
+            "canary": None,
+            "disk": None,  # a disk holds one version
+            "engine": engine,
+            "replicas": canary.replicas or model.replicas,
+            "settings": settings,
+            "weights": canary.weights,
+        }
+    )
 
 
 def _served(

@@ -25,7 +25,10 @@ def check_backends(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_name(platform: Platform, name: str) -> Iterator[InputError]:
-    taken = {*platform.models, *(each for m in platform.models.values() for each in m.adapters)}
+    taken = {
+        *platform.models,
+        *(each for served, m in platform.models.items() for each in m.adapter_names(served)),
+    }
     if name in taken:
         where = join("backends", name)
         yield InputError(where, "must have a name that no model or adapter has", name)

@@ -39,7 +39,7 @@ def _names(platform: Platform) -> set[str] | None:
     is_open = any(model.live_adapters is not None for model in platform.models.values())
     if platform.layer is Layer.PLATFORM or is_open:
         return None
-    adapters = [name for model in platform.models.values() for name in model.adapters]
+    adapters = [name for served, m in platform.models.items() for name in m.adapter_names(served)]
     return {*platform.models, *adapters, *platform.backends}
 
 
@@ -114,7 +114,7 @@ def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield each name that clients may ask text of, behind the model that it is of."""
     for served, model in platform.models.items():
         if model.task is Task.GENERATE:
-            for name in (served, *model.adapters):
+            for name in (served, *model.adapter_names(served)):
                 yield served, name
 
 

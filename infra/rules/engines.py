@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
-from infra.plan import CapacityByRegion, prefill_capacity
+from infra.plan import CapacityByRegion, canary_model, prefill_capacity
 from infra.stack import EngineSettings, Model, Platform
 from infra.stack.problems import join
 
@@ -35,7 +36,28 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
             for problem in problems(intent):
                 if problem not in seen:
                     seen.add(problem)
-                    yield problem.at(_path(name, problem.path, paths))
+                    yield problem.at(_path(("models", name), problem.path, paths))
+        yield from _canary(platform, by_region, name, model, seen)
+
+
+def _canary(
+    platform: Platform, by_region: CapacityByRegion, name: str, model: Model, seen: set[InputError]
+) -> Iterator[InputError]:
+    """Yield what the servers of a model's second version cannot do, and the model's can."""
+    canary = model.canary
+    if canary is None or model.disaggregated is not None:
+        return  # check_disaggregation refuses both together
+    where = ("models", name, "canary")
+    if model.adapters and canary.engine is not None:
+        names = {engine(each.value).adapter_name for each in (model.engine, canary.engine)}
+        if len(names) > 1:
+            rule = "must be an engine that names adapters as the model's does"
+            yield InputError(join(*where, "engine"), rule, canary.engine.value)
+            return
+    for intent, paths in _intents(platform, by_region, name, canary_model(model, canary)):
+        for problem in problems(intent):
+            if problem not in seen:
+                yield problem.at(_path(where, problem.path, paths))
 
 
 def _intents(
@@ -60,12 +82,12 @@ def _intents(
             )
 
 
-def _path(name: str, path: str, paths: Mapping[str, str]) -> str:
+def _path(where: tuple[str, ...], path: str, paths: Mapping[str, str]) -> str:
     head = re.match(r"\w+", path)
     word = head[0] if head else path
     rest = path[len(word) :]
     own = f"settings.{word}" if word in _SETTINGS else paths.get(word, word)
-    return join("models", name, own) + rest
+    return join(*where, own) + rest
 
 
 def _rungs(

@@ -93,7 +93,7 @@ def _check_served_names(platform: Platform) -> Iterator[InputError]:
     for name in platform.models:
         owners[name] = join("models", name)
     for name, model in platform.models.items():
-        for at, adapter in enumerate(model.adapters):
+        for at, adapter in enumerate(model.adapter_names(name)):
             where = join("models", name, "adapters", at)
             if adapter in owners:
                 yield InputError(

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from gke_inference.catalogue.engines import engine
 from infra.stack.base.fields import (
     AdapterFolder,
     ModelName,
@@ -115,6 +116,11 @@ class Canary(StackModel):
     """Share of the requests; raise it once a replica is ready, and 0 takes it back."""
     replicas: Replicas | None = None
     """Its replicas in each region; by default as many as the model has."""
+    engine: Engine | None = None
+    """Server it runs in; by default the model's. The weights may be the model's own then."""
+    settings: EngineSettings | None = None
+    """How its engine computes; by default as the model's in the same engine, and as the engine's
+    own defaults say in another."""
 
 
 class AdapterPlace(StrEnum):
@@ -191,3 +197,8 @@ class Model(StackModel):
     """A backend that answers while no engine has room."""
     canary: Canary | None = None
     """A second version that answers a share of the requests under the same names."""
+
+    def adapter_names(self, name: str) -> tuple[str, ...]:
+        """Return how requests name the adapters, where the model is called `name`."""
+        form = engine(self.engine.value).adapter_name
+        return tuple(form.format(model=name, adapter=adapter) for adapter in self.adapters)

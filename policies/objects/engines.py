@@ -89,13 +89,16 @@ class Engine:
         """Names that requests may use, adapters included; empty where they are not known."""
         line = self.container.line
         names = line.values("--served-model-name") or ([self.model] if self.model else [])
+        if self.kind == "sglang":  # an adapter is named behind its model
+            return [*names, *(f"{name}:{each}" for name in names for each in self.adapters)]
         return [*names, *self.adapters]
 
     @property
     def adapters(self) -> dict[str, str]:
         """LoRA adapters given at the start: name to path."""
         found: dict[str, str] = {}
-        for value in self.container.line.values("--lora-modules"):
+        line = self.container.line
+        for value in (*line.values("--lora-modules"), *line.values("--lora-paths")):
             name, separator, path = value.partition("=")
             if separator:
                 found[name] = path

@@ -90,7 +90,7 @@ def names_of(plan: Plan, region: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for served in plan.regions[region].served:
         if served.version is None:
-            found |= dict.fromkeys((served.name, *served.settings.adapters))
+            found |= dict.fromkeys((served.name, *served.settings.adapter_names(served.name)))
     return tuple(found)
 
 

@@ -75,9 +75,16 @@ class EngineCore:
     Args:
         deployment: what it serves, on what.
         skip_ahead: whether steps that change nothing are computed together; the results are equal.
+        metrics: what it is booked in; vLLM's by default.
     """
 
-    def __init__(self, deployment: Deployment, *, skip_ahead: bool = True) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        skip_ahead: bool = True,
+        metrics: EngineMetrics | None = None,
+    ) -> None:
         flags = deployment.flags
         self.deployment = deployment
         self.cost = CostModel(
@@ -101,7 +108,7 @@ class EngineCore:
         )
         self.adapters = AdapterSlots(deployment)
         self._max_adapters = self.adapters.slots if flags.enable_lora else None
-        self.metrics = EngineMetrics(deployment)
+        self.metrics = metrics or EngineMetrics(deployment)
         self.metrics.before_render = self._book_state
         self._book_state()
         self.steps = 0

@@ -12,6 +12,7 @@ from simulator.engine.core import EngineCore
 from simulator.engine.kv_cache import salt_of
 from simulator.engine.kv_transfer import KvTransfer, Peers, TransferError, spawn
 from simulator.engine.logs import trace_id
+from simulator.engine.metrics import EngineMetrics
 from simulator.engine.request import FinishReason, RemoteKv, Request
 from simulator.engine.settings import Deployment
 
@@ -31,16 +32,21 @@ class Engine:
         deployment: what it serves, on what.
         clock: its time.
         peers: the way to engines that prefill for it.
+        metrics: what it is booked in; vLLM's by default.
     """
 
     def __init__(
-        self, deployment: Deployment, clock: Clock | None = None, peers: Peers | None = None
+        self,
+        deployment: Deployment,
+        clock: Clock | None = None,
+        peers: Peers | None = None,
+        metrics: EngineMetrics | None = None,
     ) -> None:
         self.deployment = deployment
         self.clock: Clock = clock or WallClock()
         self.dead = False
         """Whether a host of the engine is lost: what it had is answered with an error."""
-        self.core = EngineCore(deployment)
+        self.core = EngineCore(deployment, metrics=metrics)
         self.cost = self.core.cost
         self.scheduler = self.core.scheduler
         self.metrics = self.core.metrics
@@ -99,6 +105,7 @@ class Engine:
             pooling=pooling,
             output=output,
             block_salt=salt_of(adapter),
+            streamed=stream,
             tell_at=1 if stream else _AT_THE_END,
             remote=remote,
             keeps_kv=keeps_kv,

@@ -56,6 +56,11 @@ class Metric:
     )
     _text: str | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no series yet."""
+        return not self.values and not self._histograms
+
     def set(self, value: float, *labels: str) -> None:
         """Set a gauge."""
         if self.values.get(labels) != value:

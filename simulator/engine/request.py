@@ -40,6 +40,8 @@ class Request:
     """The tokens it will generate, at most `max_tokens`; where there are fewer, the text ends by
     itself (`stop`)."""
     block_salt: int = 0
+    streamed: bool = True
+    """Whether its tokens are sent as they come."""
     tell_at: int = 1
     """Tokens generated at which whoever waits for it is told; at its end it is told in any case."""
     remote: RemoteKv | None = None

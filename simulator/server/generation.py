@@ -27,6 +27,7 @@ class Generation:
         deployment = engine.deployment
         self._tracer = tracer_of(engine)
         self._longest = deployment.max_model_len
+        self._has_auto_tools = bool(deployment.flags.enable_auto_tool_choice)
         self._details = bool(deployment.flags.enable_prompt_tokens_details)
         pod = deployment.surroundings.pod
         self._headers = {POD_HEADER: pod} if pod else {}
@@ -50,7 +51,9 @@ class Generation:
             raise ApiError(400, "The model does not support Completions API")
         if self._engine.dead:
             raise engine_dead()
-        ask = protocol.read_ask(body, model, self._longest, chat=chat)
+        ask = protocol.read_ask(
+            body, model, self._longest, chat=chat, has_auto_tools=self._has_auto_tools
+        )
         remote, keeps_kv = self._engine.kv.wish(body.get("kv_transfer_params"))
         try:
             request = self._engine.submit(
@@ -93,6 +96,8 @@ class Generation:
             await response.prepare(http)
             if answer.ask.chat:
                 await _send(response, answer.chunk(None))
+            if answer.tool is not None:
+                await _send(response, answer.calling())
             sent = 0
             plain = protocol.plain_chunk(answer)
             async for generated in results:

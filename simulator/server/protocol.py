@@ -6,7 +6,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from aiohttp import web
 
 from simulator.server import shapes, text
 from simulator.server.errors import ApiError
+from simulator.server.structured import Form, form_of
 
 Json = dict[str, Any]
 _EMBEDDING_WIDTH = 768
@@ -34,6 +35,8 @@ class Ask:
     usage_chunk: bool
     continuous_usage: bool
     priority: int
+    form: Form | None = None
+    """What the answer must be; None: text."""
 
 
 async def read_json(request: web.Request) -> Json:
@@ -146,7 +149,9 @@ def prompt_tokens(prompt: Any, name: str = "prompt") -> list[list[int]]:
     raise ApiError(400, f"{name} must be a text, a list of texts, or token numbers.", param=name)
 
 
-def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
+def read_ask(
+    body: Json, model: str, longest: int, *, chat: bool, has_auto_tools: bool = False
+) -> Ask:
     """Check a generation request.
 
     Args:
@@ -154,6 +159,7 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
         model: name that answers.
         longest: `--max-model-len`.
         chat: messages rather than a prompt.
+        has_auto_tools: whether the server may choose a tool by itself.
 
     Raises:
         ApiError: with vLLM's status.
@@ -171,7 +177,11 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
     _field(body, "top_p", _number(1e-9, 1), "in (0, 1]")
     most = _longest_answer(body, len(prompt), longest, chat=chat)
     stops = _field(body, "stop", _is_strings, "a text or a list of texts", [])
-    pieces = text.answer(model, prompt, most, ignore_end=bool(body.get("ignore_eos")))
+    form = form_of(body, has_auto_tools=has_auto_tools) if chat else None
+    if form is None:
+        pieces = text.answer(model, prompt, most, ignore_end=bool(body.get("ignore_eos")))
+    else:
+        pieces = text.pieces(form.text)[:most]
     pieces, stopped = text.until_stop(pieces, [stops] if isinstance(stops, str) else stops)
     options = _stream_options(body)
     return Ask(
@@ -185,6 +195,7 @@ def read_ask(body: Json, model: str, longest: int, *, chat: bool) -> Ask:
         usage_chunk=bool(options.get("include_usage")),
         continuous_usage=bool(options.get("continuous_usage_stats")),
         priority=int(_field(body, "priority", _integer(-(2**31)), "an integer", 0)),
+        form=form,
     )
 
 
@@ -242,6 +253,18 @@ class Answer:
     id: str
     created: int
     include_details: bool = False
+    call: str = field(default_factory=lambda: f"chatcmpl-tool-{uuid.uuid4().hex}")
+    """Id of the call of a tool."""
+
+    @property
+    def tool(self) -> str | None:
+        """Name of the tool that the answer calls."""
+        return self.ask.form.tool if self.ask.form is not None else None
+
+    def _reason(self, reason: str) -> str:
+        form = self.ask.form
+        is_call = form is not None and form.is_required and reason == "stop"
+        return "tool_calls" if is_call else reason
 
     @classmethod
     def to(cls, ask: Ask, *, include_details: bool) -> "Answer":
@@ -266,7 +289,7 @@ class Answer:
     def whole(self, generated: int, reason: str, cached: int) -> Json:
         """Return the body of an answer that is not streamed."""
         body = "".join(self.ask.output[:generated])
-        choice: Json = {"index": 0, "logprobs": None, "finish_reason": reason}
+        choice: Json = {"index": 0, "logprobs": None, "finish_reason": self._reason(reason)}
         choice |= shapes.CHAT_CHOICE if self.ask.chat else shapes.COMPLETION_CHOICE
         choice["stop_reason"] = self.ask.stopped_by if reason == "stop" else None
         if self.ask.chat:
@@ -275,6 +298,10 @@ class Answer:
                 "content": body,
                 **shapes.MESSAGE,
             }
+            if self.tool is not None:
+                function = {"name": self.tool, "arguments": body}
+                call = {"id": self.call, "type": "function", "function": function}
+                choice["message"] |= {"content": "", "tool_calls": [call]}
         else:
             choice["text"] = body
         return {
@@ -290,8 +317,15 @@ class Answer:
         self, piece: str | None, reason: str | None = None, usage: Json | None = None
     ) -> Json:
         """Return one event of a stream; `piece` None: the first of a chat, with the role."""
-        choice: Json = {"index": 0, "logprobs": None, "finish_reason": reason}
-        if self.ask.chat:
+        choice: Json = {
+            "index": 0,
+            "logprobs": None,
+            "finish_reason": reason and self._reason(reason),
+        }
+        if self.ask.chat and self.tool is not None and piece is not None:
+            part = {"index": 0, "function": {"arguments": piece}}
+            choice["delta"] = {"tool_calls": [part]}
+        elif self.ask.chat:
             choice["delta"] = (
                 {"role": "assistant", "content": ""} if piece is None else {"content": piece}
             )
@@ -308,6 +342,14 @@ class Answer:
         if reason is not None and not self.ask.usage_chunk:
             body["system_fingerprint"] = shapes.fingerprint()
         return body if usage is None else {**body, "usage": usage}
+
+    def calling(self) -> Json:
+        """Return the event of a stream that names the tool which is called."""
+        body = self.chunk("")
+        (part,) = body["choices"][0]["delta"]["tool_calls"]
+        part |= {"id": self.call, "type": "function"}
+        part["function"]["name"] = self.tool
+        return body
 
     def usage_event(self, generated: int, cached: int) -> Json:
         """Return the last event of a stream that was asked for usage."""

@@ -1,43 +1,39 @@
-"""HTTP in front of an engine: routes, keys, counts, and a shutdown like vLLM's."""
+"""vLLM's HTTP API in front of an engine: routes, keys and counts."""
 
 import asyncio
 import logging
-import secrets
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from simulator.engine import logs
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
 from simulator.server import protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.generation import Generation
+from simulator.server.http_server import Handler, HttpServer, is_known_key
 from simulator.server.models_api import ServedModels
 from twin.engines.vllm_flags import version
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("vllm")
-_LARGEST_BODY = 64 * 2**20
+PORT = 8000
+"""Where vLLM listens by default."""
 
 
-class ApiServer:
-    """The API of one engine; `app` can be served anywhere, `start` serves it as the flags say."""
+class ApiServer(HttpServer):
+    """The API of one vLLM.
+
+    It stops as vLLM does: without `--shutdown-timeout` running requests are aborted at once.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._deployment = engine.deployment
-        self._keys: list[str] = list(engine.deployment.flags.api_key or [])
+        flags = engine.deployment.flags
+        super().__init__(engine, flags.port or PORT, float(flags.shutdown_timeout or 0))
+        self._keys: list[str] = list(flags.api_key or [])
         self._models = ServedModels(engine)
         self._generation = Generation(engine, self._models)
-        self._logs_requests = not engine.deployment.flags.disable_uvicorn_access_log
+        self._logs_requests = not flags.disable_uvicorn_access_log
         self._in_flight = 0
-        self._runner: web.AppRunner | None = None
-        self._steps: asyncio.Task[None] | None = None
-        self.app = web.Application(middlewares=[self._guard], client_max_size=_LARGEST_BODY)
         self.app.add_routes(self._routes())
-        self.app.on_startup.append(self._start_steps)
-        self.app.on_cleanup.append(self._stop_steps)
 
     def _routes(self) -> list[web.RouteDef]:
         routes = [
@@ -59,20 +55,8 @@ class ApiServer:
             routes.append(web.post("/v1/unload_lora_adapter", self._models.unload))
         return routes
 
-    async def _start_steps(self, _app: web.Application) -> None:
-        self._steps = asyncio.create_task(self._engine.run())
-
-    async def _stop_steps(self, _app: web.Application) -> None:
-        if self._steps is not None:
-            self._steps.cancel()
-            await asyncio.gather(self._steps, return_exceptions=True)
-
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        with logs.part_of_trace(request.headers):
-            return await self._guarded(request, handler)
-
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer a request as vLLM does, with its key, its errors and its counts."""
         counted = request.method == "POST"
         self._in_flight += counted
         status = 500
@@ -95,10 +79,8 @@ class ApiServer:
             self._count(request, status)
 
     def _check_key(self, http: web.Request) -> None:
-        if not self._keys or not http.path.startswith("/v1"):
-            return
-        given = http.headers.get("Authorization", "").removeprefix("Bearer ").encode()
-        if not any(secrets.compare_digest(given, key.encode()) for key in self._keys):
+        is_open = not self._keys or not http.path.startswith("/v1")
+        if not is_open and not is_known_key(http, self._keys):
             raise ApiError(401, "Unauthorized")
 
     def _count(self, http: web.Request, status: int) -> None:
@@ -152,43 +134,3 @@ class ApiServer:
         tokens = sum(map(len, prompts))
         usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
         return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
-
-    async def start(self) -> None:
-        """Listen on the pod's address and the port of the flags.
-
-        Raises:
-            OSError: the port is taken.
-        """
-        flags = self._deployment.flags
-        drain = float(flags.shutdown_timeout or 0)
-        self._runner = web.AppRunner(
-            self.app, access_log=None, handle_signals=False, shutdown_timeout=max(drain, 0.1)
-        )
-        await self._runner.setup()
-        address = self._deployment.surroundings.address
-        await self._engine.kv.serve(address, self._engine.release)
-        await web.TCPSite(self._runner, address, flags.port or 8000, backlog=2048).start()
-
-    async def stop(self) -> None:
-        """Stop as vLLM does: accept nothing more; finish what runs within `--shutdown-timeout`.
-
-        Without that flag vLLM aborts running requests at once, and so does this.
-        """
-        if not self._deployment.flags.shutdown_timeout:
-            self._engine.abort_all()
-        if self._runner is not None:
-            await self._runner.cleanup()
-        await self._engine.kv.close()
-
-    async def kill(self) -> None:
-        """End as a killed process does: open connections break and nobody gets an answer."""
-        await self._engine.kv.close()
-        if self._runner is None:
-            return
-        for site in list(self._runner.sites):
-            await site.stop()
-        server = self._runner.server
-        for handler in list(server.connections) if server is not None else []:
-            if handler.transport is not None:
-                handler.transport.abort()
-        await self._runner.cleanup()

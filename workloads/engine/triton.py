@@ -9,15 +9,17 @@ from .spec import Serving
 
 COMMAND = ("python3", "/opt/tritonserver/python/openai/openai_frontend/main.py")
 
+MODELS = "models"
+"""Folder of the model repository."""
 TOKENIZER = "tokenizer"
-"""Folder beside the models of the repository."""
+"""Folder beside it."""
 
 
 def arguments(serving: Serving) -> list[str]:
     """Return the arguments behind `COMMAND`."""
     folder = serving.source.rstrip("/")
     return [
-        f"--model-repository={folder}/models",
+        f"--model-repository={folder}/{MODELS}",
         f"--tokenizer={folder}/{TOKENIZER}",
         "--backend=tensorrtllm",
         "--host=0.0.0.0",

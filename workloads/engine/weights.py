@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from . import hardware
+from . import hardware, triton
 from .bucket import Bucket, BucketError
 from .log import say
 from .spec import Serving
@@ -159,6 +159,11 @@ def look(serving: Serving) -> Weights:
     """
     model = whole(place(serving.source), serving.has_versions, serving.version)
     moved = [(serving.source, model.source)]
+    if serving.engine == "triton":
+        moved += [
+            (f"{serving.source}/{part}", f"{model.source}/{part}")
+            for part in (triton.MODELS, triton.TOKENIZER)
+        ]
     found = replace(serving, source=model.source)
     guess = serving.speculation
     if guess is not None and guess.source is not None:

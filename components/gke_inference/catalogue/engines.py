@@ -95,6 +95,8 @@ class EngineFacts:
     status: str
     """`maintained`, or `archived` where upstream adds nothing any more."""
     health_path: str
+    adapter_name: str
+    """How a request names an adapter: `{adapter}`, and `{model}` where its name belongs there."""
     metrics: Metrics
     hardware: dict[str, Abilities]
     """By kind: `tpu`, `gpu`."""
@@ -159,6 +161,7 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
         for accelerator, less in fields.get("narrower", {}).items():
             narrower[accelerator] = replace(hardware[kind], **_tuples(less))
     return EngineFacts(
+        adapter_name=entry.get("adapter_name", "{adapter}"),
         hardware=hardware,
         health_path=entry["health_path"],
         metrics=_metrics(entry["metrics"]),

@@ -25,7 +25,13 @@ STABLE = "stable"
 
 def canary_model(model: RoutedModel, canary: RoutedCanary) -> RoutedModel:
     """Returns the canary as a model: a pool, a picker and objectives of its own."""
-    return replace(model, canary=None, pool_name=canary.pool_name, selector=canary.selector)
+    return replace(
+        model,
+        canary=None,
+        engine=canary.engine or model.engine,
+        pool_name=canary.pool_name,
+        selector=canary.selector,
+    )
 
 
 def pinned_routes(

@@ -135,6 +135,8 @@ def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
     if args is None:
         return None
     _named(f"{where}.poolName", args["pool_name"])
+    if "engine" in args:
+        _one_of(f"{where}.engine", args["engine"], engine_names())
     _within(f"{where}.percent", int(args.get("percent", 0)), 0, 100)
     if not args["selector"]:
         _refuse(f"{where}.selector", "must have at least one label, got none")
@@ -145,6 +147,7 @@ def _canary(where: str, args: Mapping[str, Any] | None) -> RoutedCanary | None:
             f" got {args['version']!r}",
         )
     return RoutedCanary(
+        engine=args.get("engine"),
         percent=int(args.get("percent", 0)),
         pool_name=args["pool_name"],
         selector=dict(args["selector"]),

@@ -28,6 +28,8 @@ class RoutedCanaryArgs(TypedDict):
     version: str
     """Name of the version: a request with the header `x-model-version: VERSION` is answered by it,
     whatever its share, and one with `x-model-version: stable` by the other. Not `stable`."""
+    engine: NotRequired[str]
+    """Engine of its pods. Default: the model's."""
     percent: NotRequired[int]
     """Share of the other requests, 0 (default) to 100. Raise it once a replica is ready: the share
     of a version without one is answered with 503."""

@@ -37,6 +37,8 @@ class RoutedCanary:
     pool_name: str
     selector: dict[str, str]
     version: str
+    engine: str | None = None
+    """None: the model's."""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ ALLOWED = {
     "policies/rules/identity/node_account.py": "the type of a resource as the engine calls it; the "
     "pack imports nothing of the platform, to start fast",
     "twin/engines/real/install.py": "the release that is installed to compare with",
+    "simulator/dialects/data/*.json": "of which release metrics were recorded",
     "simulator/engine/data/*.json": "of which release a page was recorded",
     "components/gke_inference/catalogue/data/engine_flags/*.json": "of which "
     "release they were recorded",

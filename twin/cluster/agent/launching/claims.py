@@ -9,7 +9,7 @@ import re
 
 from twin.wire.kube import JsonObject
 
-_ENGINE = r"(^|/)[^/]*vllm[^/]*$"
+_ENGINE = r"(^|/)([^/]*vllm|sglang|text-generation-inference|tgi-gpu|tritonserver|triton-gpu)[^/]*$"
 _IMAGES = r"(^|/)diffusion[^/]*$"
 _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
@@ -29,7 +29,7 @@ class Kind(enum.StrEnum):
     """What becomes of a container on the twin."""
 
     ENGINE = "engine"
-    """The simulated vLLM."""
+    """A simulated server: vLLM, SGLang, Triton with TensorRT-LLM or TGI."""
     IMAGES = "diffusion"
     """The image server, with a simulated or the real pipeline."""
     PICKER = "epp"

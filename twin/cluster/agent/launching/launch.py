@@ -2,12 +2,12 @@
 
 import json
 import os
-import re
 import shlex
 import sys
 from pathlib import Path
 
 from twin.cluster.agent.launching import (
+    engines,
     groups,
     guards,
     hardware,
@@ -28,7 +28,6 @@ from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
-_ENGINE_PROGRAM = re.compile(r"vllm\.entrypoints\.openai\.api_server|vllm\s+serve")
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
 # flag that moves each port, with the port it has by default
@@ -78,8 +77,13 @@ def _engine(container: JsonObject, place: Place) -> Launch:
     leader = groups.leader_of(container, place.variables)
     if leader is not None:
         return _worker(leader, place)
-    argv = engine_arguments(container, place.variables)
-    if place.root is not None and real_engine.is_chosen(place.root, place.pod, argv):
+    dialect = engines.dialect_of(container)
+    argv = engines.arguments(container, place.variables, dialect)
+    if (
+        dialect is engines.VLLM
+        and place.root is not None
+        and real_engine.is_chosen(place.root, place.pod, argv)
+    ):
         command, environment = _real(argv, place)
         if said:
             return _launched(container, said, place, command, environment, is_real=True)
@@ -97,10 +101,10 @@ def _engine(container: JsonObject, place: Place) -> Launch:
         "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
     }
     prefixed = {f"GKE_INFERENCE_SIM_{name}": value for name, value in simulated.items()}
-    command = [sys.executable, "-m", "simulator.server"]
+    command = [sys.executable, "-m", *dialect.module]
     environment = {**_base(place), **prefixed}
     if said:
-        return _launched(container, said, place, command, environment)
+        return _launched(container, said, place, command, environment, dialect=dialect)
     return Launch(Kind.ENGINE, [*command, *argv], environment)
 
 
@@ -112,6 +116,7 @@ def _launched(
     environment: dict[str, str],
     *,
     is_real: bool = False,
+    dialect: engines.Dialect = engines.VLLM,
 ) -> Launch:
     """The platform's launcher, with an engine of the twin behind the name of the program."""
     settings: dict[str, str | None] = {**environment}
@@ -122,7 +127,9 @@ def _launched(
         place.mounts,
         place.node,
         hardware.made_for(container),
-        launcher.Program(command, settings, is_whole=is_real),
+        launcher.Program(
+            command, settings, is_whole=is_real, name=dialect.program[0], words=dialect.words
+        ),
     )
     return Launch(
         Kind.ENGINE,
@@ -162,53 +169,6 @@ def engine_durations(rules: Rules) -> dict[str, float]:
         "compile_tpu": rules.seconds("engine.compile.tpu"),
         "compile_cached": rules.seconds("engine.compile.cached"),
     }
-
-
-def engine_arguments(container: JsonObject, variables: dict[str, str]) -> list[str]:
-    """Return vLLM's own arguments out of a container's command and args.
-
-    Understood: no command (the image's entrypoint is `vllm serve`), `vllm serve …`,
-    `python3 -m vllm.entrypoints.openai.api_server …`, and a shell script with one of those.
-
-    Raises:
-        ConfigError: none of them.
-    """
-    command = [expand(part, variables) for part in container.get("command", [])]
-    arguments = [expand(part, variables) for part in container.get("args", [])]
-    whole = command + arguments
-    if not command and not (arguments and _is_shell(arguments)):
-        return arguments[1:] if arguments[:1] == ["serve"] else arguments
-    if _is_shell(whole):
-        return _from_script(whole, variables)
-    for index, part in enumerate(whole):
-        if part == "vllm.entrypoints.openai.api_server":
-            return whole[index + 1 :]
-        if part.rsplit("/", 1)[-1] == "vllm" and whole[index + 1 : index + 2] == ["serve"]:
-            return whole[index + 2 :]
-    raise ConfigError(f"no vLLM server in the command: {shlex.join(whole)}")
-
-
-def _is_shell(words: list[str]) -> bool:
-    return words[0].rsplit("/", 1)[-1] in ("sh", "bash") and any(
-        re.fullmatch(r"-[a-z]*c", word) for word in words[1:3]
-    )
-
-
-def _from_script(words: list[str], variables: dict[str, str]) -> list[str]:
-    at = next(i for i, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)) + 1
-    script, positional = words[at].replace("\\\n", " "), words[at + 2 :]
-    for line in re.split(r"[;\n]|&&|\|\|", script):
-        match = _ENGINE_PROGRAM.search(line)
-        if match is None:
-            continue
-        rest = re.sub(
-            r"\$\{?(\w+)\}?", lambda m: variables.get(m.group(1), ""), line[match.end() :]
-        )
-        out: list[str] = []
-        for word in shlex.split(rest):
-            out += positional if word in ("$@", "$*") else [word]
-        return out
-    raise ConfigError("no vLLM server in the shell script of the command")
 
 
 def _arguments(container: JsonObject, place: Place) -> list[str]:

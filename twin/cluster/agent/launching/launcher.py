@@ -25,10 +25,10 @@ _DEVICES = {"gpu": "dev/nvidia{}", "tpu": "dev/vfio/{}"}
 _PROGRAM = """\
 import ctypes, json, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-argv, environment, is_whole = json.loads({settings!r})
+argv, environment, is_whole, words = json.loads({settings!r})
 changed = {{**os.environ, **environment}}
 kept = {{name: value for name, value in changed.items() if value is not None}}
-os.execve(argv[0], argv if is_whole else argv + sys.argv[2:], kept)
+os.execve(argv[0], argv if is_whole else argv + sys.argv[1 + words :], kept)
 """
 
 
@@ -43,6 +43,8 @@ class Program:
     """Whether `argv` has the arguments already."""
     name: str = "vllm"
     """The word that starts it in its image."""
+    words: int = 1
+    """Further words that start it, ahead of its arguments."""
 
 
 def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
@@ -97,7 +99,9 @@ def link(folder: Path, mounts: list[Mount]) -> None:
 
 def _write_program(file: Path, program: Program) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    settings = json.dumps([program.argv, dict(program.environment), program.is_whole])
+    settings = json.dumps(
+        [program.argv, dict(program.environment), program.is_whole, program.words]
+    )
     Path(f"{file}.py").write_text(_PROGRAM.format(settings=settings))
     script = f'exec {shlex.quote(sys.executable)} -IS {shlex.quote(f"{file}.py")} "$@"'
     file.write_text(f"#!/bin/sh\n{script}\n")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.catalogue import engines
 from gke_inference.catalogue.rungs import RungArgs, check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
@@ -20,7 +21,7 @@ from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.tests.eventually import eventually
-from twin.tests.running.sample import put_weights
+from twin.tests.running.sample import VERSION, put_weights
 from twin.world.rules import Rules
 
 pytestmark = pytest.mark.needs_tools
@@ -202,3 +203,51 @@ def test_the_leader_of_a_ray_group_starts_the_launcher_from_a_script():
         "--port=8000",
     ]
     assert launcher.words({"command": ["vllm", "serve"], "args": ["m"]}, {}) == []
+
+
+def fetched(path: str) -> str:
+    with urllib.request.urlopen(f"http://{ADDRESS}:8000{path}", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def chat(model: str) -> dict[str, Any]:
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 8}
+    asked = urllib.request.Request(
+        f"http://{ADDRESS}:8000/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - of this machine
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("engine", ["sglang", "tgi", "triton"])
+def test_a_pod_of_another_engine_serves_under_its_names_and_drains(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]], engine: str
+):
+    pod = Pod(tmp_path, [L4], engine=engine, context_tokens=4096, parameters_billion=3.0)
+    found = pod.launch(pod.spec["containers"][0]["name"], NodeHardware("gpu", "nvidia-l4", 1))
+    (folder,) = (f for name, f in pod.folders.items() if name.startswith("bucket-"))
+    weights = folder / "llama-3.1-8b"
+    put_weights(weights)
+    for name in ("llama", "tensorrt_llm"):
+        (weights / VERSION / "models" / name).mkdir(parents=True)
+        (weights / VERSION / "models" / name / "config.pbtxt").write_text("max_batch_size: 8\n")
+    environment = {**found.environment, "GKE_INFERENCE_SIM_DURATIONS": "{}"}
+    started.append(subprocess.Popen(found.argv, env=environment))
+    eventually(lambda: stage(8090) == "serving")
+    facts = engines.engine(engine)
+    assert fetched(facts.health_path) in ("", "OK")
+    assert chat("llama")["usage"]["completion_tokens"] == 8
+    page = fetched(facts.metrics.path)
+    for metric in filter(
+        None, (facts.metrics.queue, facts.metrics.running, facts.metrics.kv_cache)
+    ):
+        name, labels = engines.series(metric)
+        assert any(
+            line.startswith(f"{name}{{") or line.startswith(f"{name} ")
+            for line in page.splitlines()
+            if all(f'{key}="{value}"' in line for key, value in labels.items())
+        ), metric
+    started[0].terminate()
+    assert started[0].wait(30) == 0

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -266,8 +267,13 @@ class Cluster:
         name: str | None = None,
         config: str = "",
         content: str = PICKER_CONFIG,
-    ) -> None:
-        """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`."""
+        flags: Sequence[str] = (),
+    ) -> int:
+        """Start an endpoint picker of a pool and make its pod and Service, named `POOL-epp`.
+
+        Return the port of its metrics.
+        """
+        metrics = free_port()
         name = name or f"{pool}-epp"
         file = self.dir / f"{name}.yaml"
         file.write_text(content + config)
@@ -279,18 +285,20 @@ class Cluster:
             f"--config-file={file}",
             f"--grpc-port={grpc}",
             f"--grpc-health-port={free_port()}",
-            f"--metrics-port={free_port()}",
+            f"--metrics-port={metrics}",
             "--metrics-endpoint-auth=false",
             "--tracing=false",
             "--kv-cache-usage-percentage-metric=vllm:kv_cache_usage_perc",
             "--enable-pprof=false",
             "--v=1",
+            *flags,
             name=name,
         )
         _await_port(grpc)  # a pod is Ready when its program answers
         self.move_port(name, 9002, grpc)
         self.pod(name, {"app": name}, f"127.48.{BLOCK}.2")
         self.apply(service(name, {"app": name}, 9002))
+        return metrics
 
     def model(self, name: str, replicas: int = 2, failure_mode: str = "FailClose") -> list[str]:
         """Make the pool of a model, its picker, policies and pods; return the pods' addresses."""

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.agent.launching.engines import arguments
 from twin.cluster.agent.launching.environment import ConfigError, expand, field
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
-from twin.cluster.agent.launching.launch import engine_arguments, plan, split_flags
+from twin.cluster.agent.launching.launch import plan, split_flags
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.providers.gcp.effects import secret_manager
@@ -53,7 +54,7 @@ V6E = NodeHardware("tpu", "tpu-v6e-slice", 4)
 )
 def test_the_engines_own_arguments_are_found(command: list[str], args: list[str]):
     container = {**GPU, "command": command, "args": args}
-    assert engine_arguments(container, {"MODEL": "m-8b", "PORT": "8000"}) == [
+    assert arguments(container, {"MODEL": "m-8b", "PORT": "8000"}) == [
         "m-8b",
         "--port=8000",
     ]
@@ -62,7 +63,35 @@ def test_the_engines_own_arguments_are_found(command: list[str], args: list[str]
 @pytest.mark.parametrize("command", [["sleep", "1"], ["sh", "-c", "sleep 1"]])
 def test_a_command_that_starts_no_engine_is_refused(command: list[str]):
     with pytest.raises(ConfigError, match="no vLLM server"):
-        engine_arguments({**GPU, "command": command}, {})
+        arguments({**GPU, "command": command}, {})
+
+
+@pytest.mark.parametrize(
+    ("image", "command", "argv"),
+    [
+        ("lmsysorg/sglang:1", ["python3", "-m", "sglang.launch_server"], ["--port=8000"]),
+        ("lmsysorg/sglang:1", ["sh", "-c", "exec sglang serve --port=8000"], ["--port=8000"]),
+        ("huggingface/text-generation-inference:1", [], ["--port=8000"]),
+        (
+            "nvidia/tritonserver:1",
+            ["python3", "/opt/tritonserver/python/openai/openai_frontend/main.py"],
+            ["--openai-port=8000"],
+        ),
+    ],
+)
+def test_the_image_says_which_server_it_is(image: str, command: list[str], argv: list[str]):
+    args = [] if command[:1] == ["sh"] else argv
+    container = {"name": "engine", "image": image, "command": command, "args": args}
+    launch = plan(container, place(L4))
+    words = {"sglang": "sglang", "generation": "tgi", "triton": "triton"}
+    word = next(word for part, word in words.items() if part in image)
+    assert launch.argv == [sys.executable, "-m", "simulator.dialects", word, *argv]
+
+
+def test_a_command_of_another_server_than_its_images_is_refused():
+    container = {"name": "engine", "image": "lmsysorg/sglang:1", "command": ["sleep", "9"]}
+    with pytest.raises(ConfigError, match="no SGLang server in the command: sleep 9"):
+        plan(container, place(L4))
 
 
 def test_an_engine_is_told_its_hardware_and_address():

@@ -1,0 +1,49 @@
+"""`python -m simulator.dialects ENGINE [flags]`: a simulated server other than vLLM's.
+
+ENGINE is `sglang`, `tgi` or `triton`; the flags are that server's own.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import uvloop
+
+from simulator.dialects import sglang, tgi, triton
+from simulator.engine import logs
+from simulator.engine.settings import EngineError
+from simulator.server.running import serve
+
+_log = logging.getLogger("engine")
+_SERVERS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    "sglang": (sglang.settle, sglang.make),
+    "tgi": (tgi.settle, tgi.make),
+    "triton": (triton.settle, triton.make),
+}
+ENGINES = tuple(_SERVERS)
+"""Words for the servers, as a stack has them."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a server; status 2 for wrong flags, 1 where the real one would not come up."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] not in _SERVERS:
+        sys.stderr.write(f"usage: python -m simulator.dialects {{{','.join(_SERVERS)}}} [flags]\n")
+        sys.exit(2)
+    logs.set_up()
+    settle, make = _SERVERS[words[0]]
+    try:
+        settings = settle(words[1:], os.environ)
+        uvloop.run(serve(settings.deployment, settings.port, lambda: make(settings)))
+    except EngineError as error:
+        _log.error("%s", error)
+        sys.exit(1)
+    except OSError as error:
+        _log.error("%s: %s", type(error).__name__, error)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

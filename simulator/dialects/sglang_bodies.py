@@ -1,0 +1,173 @@
+"""The bodies of SGLang's OpenAI API: `srt/entrypoints/openai/protocol.py` of 0.5.23."""
+
+import time
+import uuid
+from typing import Any, cast
+
+from aiohttp import web
+
+from simulator.dialects.server import Ask, reason_of
+from simulator.engine.request import Request
+from simulator.server import protocol, text
+from simulator.server.errors import ApiError
+
+DEFAULT_MODEL = "default"
+"""Name of the model where a request gives none."""
+
+
+async def read_body(http: web.Request) -> protocol.Json:
+    """Return the body of a request.
+
+    Raises:
+        ApiError: it is not JSON, by its content type or by what it is.
+    """
+    media = http.headers.get("Content-Type", "").lower().partition(";")[0]
+    if media != "application/json":
+        found = "Unsupported Media Type: Only 'application/json' is allowed"
+        raise ApiError(400, f"1 validation error:\n  {{'msg': \"{found}\"}}", kind="Bad Request")
+    return await protocol.read_json(http)
+
+
+def prompts_of(prompt: Any) -> list[list[int]]:
+    """Return the prompts of a completion as tokens.
+
+    Raises:
+        ApiError: it is empty, or not of the right form.
+    """
+    if prompt in ("", []):
+        raise ApiError(400, "Prompt cannot be empty")
+    return protocol.prompt_tokens(prompt)
+
+
+def stops_of(body: protocol.Json) -> list[str]:
+    """Return the stop texts of a request."""
+    found: Any = body.get("stop")
+    if found is None:
+        return []
+    return [found] if isinstance(found, str) else [str(each) for each in cast(list[Any], found)]
+
+
+def usage(prompt: int, generated: int, cached: int | None = None) -> Any:
+    """Return `UsageInfo`; `cached` None: the server does not report it."""
+    details = None if cached is None else {"cached_tokens": cached}
+    return {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt + generated,
+        "completion_tokens": generated,
+        "prompt_tokens_details": details,
+        "reasoning_tokens": 0,
+        "completion_tokens_details": None,
+    }
+
+
+def _matched(ask: Ask, reason: str | None) -> str | int | None:
+    """Return what ended an answer: a stop text, or the number of the token that ends a text."""
+    return None if reason != "stop" else (ask.stopped_by or text.token("</s>"))
+
+
+def _body(kind: str, ask: Ask, choice: Any, generated: int, cached: int | None) -> Any:
+    return {
+        "id": uuid.uuid4().hex,
+        "object": kind,
+        "created": int(time.time()),
+        "model": ask.model,
+        "choices": [choice],
+        "usage": usage(len(ask.prompt), generated, cached),
+        "metadata": {"weight_version": "default"},
+    }
+
+
+def chat_body(ask: Ask, generated: int, reason: str, cached: int | None) -> Any:
+    """Return `ChatCompletionResponse`."""
+    message = {"role": "assistant", "content": ask.text, "reasoning_content": None}
+    choice = {"index": 0, "message": message, "logprobs": None}
+    choice |= {"finish_reason": reason, "matched_stop": _matched(ask, reason)}
+    return _body("chat.completion", ask, choice, generated, cached)
+
+
+def completion_body(ask: Ask, generated: int, reason: str, cached: int | None) -> Any:
+    """Return `CompletionResponse`."""
+    choice = {"index": 0, "text": ask.text, "logprobs": None}
+    choice |= {"finish_reason": reason, "matched_stop": _matched(ask, reason)}
+    return _body("text_completion", ask, choice, generated, cached)
+
+
+class _Events:
+    """What the streams of both forms have in common."""
+
+    kind = ""
+
+    def __init__(self, ask: Ask, name: str, *, include_usage: bool) -> None:
+        self._ask = ask
+        self._include_usage = include_usage
+        self._head = {
+            "id": name,
+            "object": self.kind,
+            "created": int(time.time()),
+            "model": ask.model,
+        }
+
+    def _usage_event(self, request: Request) -> list[Any]:
+        if not self._include_usage:
+            return []
+        found = usage(len(self._ask.prompt), request.generated)
+        return [{**self._head, "choices": [], "usage": found}]
+
+
+class ChatEvents(_Events):
+    """A streamed chat: a role, text, the reason by itself, and usage where it was asked for."""
+
+    kind = "chat.completion.chunk"
+    _began = False
+
+    def _event(self, delta: Any, reason: str | None = None) -> Any:
+        choice = {
+            "index": 0,
+            "delta": {"reasoning_content": None, **delta},
+            "logprobs": None,
+            "finish_reason": reason,
+            "matched_stop": _matched(self._ask, reason),
+        }
+        return {**self._head, "choices": [choice]}
+
+    def opening(self) -> list[Any]:
+        """Return nothing: the role comes with the first token."""
+        return []
+
+    def piece(self, part: str, request: Request) -> list[Any]:
+        """Return the event of some text, and the role before the first."""
+        first = [] if self._began else [self._event({"role": "assistant", "content": ""})]
+        self._began = True
+        return [*first, *([self._event({"content": part})] if part else [])]
+
+    def closing(self, request: Request) -> list[Any]:
+        """Return the reason, then the usage."""
+        return [self._event({}, reason_of(request)), *self._usage_event(request)]
+
+
+class CompletionEvents(_Events):
+    """A streamed completion: text, the reason with the last of it, and usage."""
+
+    kind = "text_completion"
+
+    def _event(self, part: str, reason: str | None) -> Any:
+        choice = {
+            "index": 0,
+            "text": part,
+            "logprobs": None,
+            "finish_reason": reason,
+            "matched_stop": _matched(self._ask, reason),
+        }
+        return {**self._head, "choices": [choice], "usage": None}
+
+    def opening(self) -> list[Any]:
+        """Return nothing."""
+        return []
+
+    def piece(self, part: str, request: Request) -> list[Any]:
+        """Return the event of some text; the last one carries the reason."""
+        return [self._event(part, reason_of(request) if request.finished else None)]
+
+    def closing(self, request: Request) -> list[Any]:
+        """Return the usage."""
+        return self._usage_event(request)

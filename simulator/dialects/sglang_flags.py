@@ -1,0 +1,103 @@
+"""SGLang's command line, and what a server of it starts with.
+
+Read from the wheel of 0.5.23: `srt/arg_groups`, `srt/server_args.py`.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simulator.dialects import flags as command_line
+from simulator.engine.settings import Deployment, EngineError, deploy
+from twin.engines import vllm_flags
+
+_PORT = 30000
+_SIMULATED_PAGE = 16
+"""Tokens of a page where the flag says 1, SGLang's default: a finer cache costs time alone."""
+_RUNNING = 2048
+_ADAPTERS = 8
+_KV_CACHE = {"bf16": "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A server's command line, and what is made of it."""
+
+    flags: argparse.Namespace
+    deployment: Deployment
+    page_size: int
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.flags.port or _PORT)
+
+    @property
+    def longest_request(self) -> int:
+        """Tokens of prompt and answer together: the context or the cache, one less."""
+        deployment = self.deployment
+        cached = deployment.kv_blocks * deployment.block_size
+        return min(deployment.max_model_len, cached) - 1
+
+
+def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Read the arguments behind `python3 -m sglang.launch_server`.
+
+    Raises:
+        EngineError: SGLang would refuse to start.
+        SystemExit: status 2 with argparse's message.
+    """
+    flags = command_line.parse("sglang", "launch_server.py", argv, model_path=True)
+    page_size = flags.page_size or 1
+    context = command_line.whole("sglang", "context-length", flags.context_length, 0)
+    given: list[str] = flags.lora_paths or []
+    adapters = [_adapter(word) for word in given]
+    words: dict[str, object] = {
+        "served-model-name": flags.served_model_name or flags.model_path,
+        "tensor-parallel-size": flags.tp_size or 1,
+        "pipeline-parallel-size": flags.pp_size or 1,
+        "max-model-len": -1,
+        "gpu-memory-utilization": flags.mem_fraction_static or 0.88,
+        "block-size": page_size if page_size > 1 else _SIMULATED_PAGE,
+        "max-num-seqs": flags.max_running_requests or _RUNNING,
+        "max-num-batched-tokens": flags.chunked_prefill_size,
+        "quantization": flags.quantization,
+        "kv-cache-dtype": _KV_CACHE.get(flags.kv_cache_dtype or "", flags.kv_cache_dtype),
+        "max-loras": flags.max_loras_per_batch
+        or (_ADAPTERS if adapters or flags.enable_lora else None),
+        "max-lora-rank": flags.max_lora_rank,
+        "runner": "pooling" if flags.is_embedding else None,
+    }
+    made = [f"--{name}={value}" for name, value in words.items() if value is not None]
+    if adapters or flags.enable_lora:
+        made.append("--enable-lora")
+    if flags.disable_radix_cache:
+        made.append("--no-enable-prefix-caching")
+    if adapters:
+        made += ["--lora-modules", *(f"{name}={path}" for name, path in adapters)]
+    namespace = vllm_flags.parse([f"--model={flags.model_path}", *made])
+    try:
+        deployment = deploy(namespace, environment)
+    except EngineError as error:
+        raise _in_own_words(error) from error
+    longest = context or deployment.shape.context
+    return Settings(flags, replace(deployment, max_model_len=longest), page_size)
+
+
+def _adapter(word: str) -> tuple[str, str]:
+    """Read one word of `--lora-paths`: `NAME=PATH`, a path, or a JSON object."""
+    if word.startswith("{"):
+        entry: dict[str, Any] = json.loads(word)
+        return str(entry["lora_name"]), str(entry["lora_path"])
+    name, equals, path = word.partition("=")
+    return (name, path) if equals else (word, word)
+
+
+def _in_own_words(error: EngineError) -> EngineError:
+    if "No available memory" in str(error):
+        return EngineError(
+            "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."
+        )
+    return EngineError(str(error).replace("World size", "Tensor parallel size"))

@@ -1,0 +1,271 @@
+"""Text Generation Inference 3.3.7: its HTTP API.
+
+Read from its source at v3.3.7 (Apache-2.0): `router/src/server.rs`, `lib.rs`, `chat.rs`,
+`validation.rs`.
+"""
+
+from typing import Any, cast
+
+from aiohttp import web
+
+from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
+from simulator.dialects.tgi_bodies import (
+    VERSION,
+    ChatEvents,
+    CompletionEvents,
+    reason,
+    timings,
+)
+from simulator.dialects.tgi_bodies import (
+    body as whole_body,
+)
+from simulator.dialects.tgi_flags import Settings, settle
+from simulator.dialects.tgi_metrics import TgiMetrics
+from simulator.engine.engine import Engine
+from simulator.engine.request import Request
+from simulator.server import protocol, text
+from simulator.server.errors import ApiError
+
+__all__ = ["TgiServer", "make", "settle"]
+_OVERLOADED = "overloaded"
+
+
+def make(settings: Settings) -> tuple[Engine, "TgiServer"]:
+    """Return an engine and its server."""
+    longest = settings.deployment.max_model_len
+    metrics = TgiMetrics(
+        settings.deployment, longest_prompt=settings.longest_prompt, longest=longest
+    )
+    engine = Engine(settings.deployment, metrics=metrics)
+    return engine, TgiServer(engine, settings, metrics)
+
+
+class TgiServer(DialectServer):
+    """The HTTP API of one TGI server.
+
+    `model` of a request is the name of an adapter to it; of one that it has not got, as of every
+    name here, the base model answers.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings, metrics: TgiMetrics) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._open = 0
+        super().__init__(engine, settings.port)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes that a client, a probe or a picker uses."""
+        return [
+            *(web.get(path, self._health) for path in ("/", "/health", "/ping")),
+            web.get("/info", self._info),
+            web.get("/v1/models", self._models),
+            web.get("/metrics", self._page),
+            web.post("/v1/chat/completions", self._chat),
+            web.post("/v1/completions", self._completions),
+            web.post("/generate", self._generate),
+            web.post("/tokenize", self._tokenize),
+        ]
+
+    def failed(self, http: web.Request, error: ApiError) -> web.Response:
+        """Return an error as TGI's `ErrorResponse`; a body that is no JSON is plain text.
+
+        What is found in a stream that was begun is an event of it, with status 200.
+        """
+        if isinstance(error, _StreamError):
+            event = {"error": {"message": error.message, "http_status_code": 422}}
+            whole = protocol.event(event) + b"data: [DONE]\n\n"
+            headers = {"Content-Type": "text/event-stream", **self._headers}
+            return web.Response(body=whole, headers=headers)
+        if error.kind == "Bad Request":
+            said = f"Failed to parse the request body as JSON: {error.message}"
+            return web.Response(text=said, status=400)
+        if error.kind == "form":
+            said = "Failed to deserialize the JSON body into the target type: "
+            return web.Response(text=said + error.message, status=422)
+        body = {"error": error.message, "error_type": error.kind}
+        return web.json_response(body, status=error.status)
+
+    def unrouted(self, error: web.HTTPException) -> web.Response:
+        """Return what axum answers for a path or a method that is not there: an empty body."""
+        return web.Response(status=error.status)
+
+    def dead(self) -> ApiError:
+        """Return the answer where a shard is gone."""
+        said = "Request failed during generation: Server error: transport error"
+        return ApiError(424, said, kind="generation")
+
+    async def _health(self, _http: web.Request) -> web.Response:
+        if self._engine.dead:
+            body = {"error": "unhealthy", "error_type": "healthcheck"}
+            return web.json_response(body, status=503)
+        return web.Response()
+
+    async def _info(self, _http: web.Request) -> web.Response:
+        settings = self._settings
+        return web.json_response(
+            {
+                "model_id": self._deployment.model,
+                "model_sha": None,
+                "model_pipeline_tag": None,
+                "max_concurrent_requests": settings.concurrent,
+                "max_best_of": 2,
+                "max_stop_sequences": settings.most_stops,
+                "max_input_tokens": settings.longest_prompt,
+                "max_total_tokens": self._deployment.max_model_len,
+                "validation_workers": 2,
+                "max_client_batch_size": 4,
+                "router": "text-generation-router",
+                "version": VERSION,
+                "sha": None,
+                "docker_label": None,
+            }
+        )
+
+    async def _models(self, _http: web.Request) -> web.Response:
+        model = self._deployment.model
+        entry = {"id": model, "object": "model", "created": 0, "owned_by": model}
+        return web.json_response({"object": "list", "data": [entry]})
+
+    async def _page(self, _http: web.Request) -> web.Response:
+        return web.Response(text=self._engine.page())
+
+    async def _chat(self, http: web.Request) -> web.StreamResponse:
+        body = await protocol.read_json(http)
+        if not isinstance(body.get("messages"), list):
+            raise _form("missing field `messages`")
+        prompt = text.tokenize(protocol.chat_text(body["messages"] or [{"role": "user"}]))
+        most = body.get("max_tokens", body.get("max_completion_tokens"))
+        ask = self._ask(body, self._name(body), prompt, most)
+        options: protocol.Json = body.get("stream_options") or {}
+        with_usage = bool(options.get("include_usage"))
+        if ask.stream:
+            return await self._limited_stream(http, ask, ChatEvents(ask, include_usage=with_usage))
+        request = await self._limited(ask)
+        message = {"role": "assistant", "content": ask.text}
+        choice: Any = {"index": 0, "message": message, "logprobs": None}
+        choice["finish_reason"] = reason(ask, request, "stop")
+        return self.json(whole_body("chat.completion", ask, choice, request), **timings(request))
+
+    async def _completions(self, http: web.Request) -> web.StreamResponse:
+        body = await protocol.read_json(http)
+        if "prompt" not in body:
+            raise _form("missing field `prompt`")
+        if body.get("suffix") is not None:
+            self._metrics.refused("validation")
+            said = "Suffix is not supported and can be achieved by preprocessing the prompt."
+            raise ApiError(422, said, kind="suffix not supported")
+        prompts = protocol.prompt_tokens(body["prompt"] or [[]])
+        if len(prompts) != 1:
+            raise ApiError(422, "one prompt a request on a simulated engine.", kind="validation")
+        ask = self._ask(body, self._deployment.model, prompts[0], body.get("max_tokens"))
+        if ask.stream:
+            return await self._limited_stream(http, ask, CompletionEvents(ask))
+        request = await self._limited(ask)
+        choice: Any = {"index": 0, "text": ask.text, "logprobs": None}
+        choice["finish_reason"] = reason(ask, request, "eos_token")
+        return self.json(whole_body("text_completion", ask, choice, request), **timings(request))
+
+    async def _generate(self, http: web.Request) -> web.StreamResponse:
+        body = await protocol.read_json(http)
+        if not isinstance(body.get("inputs"), str):
+            raise _form("missing field `inputs`")
+        given: protocol.Json = body.get("parameters") or {}
+        prompt = text.tokenize(body["inputs"])
+        ask = self._ask(given | {"stream": False}, "tgi", prompt, given.get("max_new_tokens"))
+        request = await self._limited(ask)
+        return self.json({"generated_text": ask.text}, **timings(request))
+
+    def _name(self, body: protocol.Json) -> str:
+        """Return the model as an answer names it: as it was asked for, or as it was loaded."""
+        name = body.get("model")
+        return self._deployment.model if name in (None, "tgi") else str(name)
+
+    def _ask(self, body: protocol.Json, name: str, prompt: list[int], most: Any) -> Ask:
+        check_simulated({**body, "n": None})  # TGI reads no `n`
+        found: Any = body.get("stop")
+        if found is not None and not isinstance(found, list):
+            raise _form(f"stop: invalid type: {type(found).__name__}, expected a sequence")
+        stops = [str(each) for each in cast(list[Any], found or [])]
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
+            raise _form(f"max_tokens: invalid value `{most}`, expected u32")
+        stream = bool(body.get("stream"))
+        problem = self._problem(body, prompt, most, stops)
+        room = self._deployment.max_model_len - len(prompt)
+        wanted = room if most is None else int(most)
+        self._metrics.asked(None if problem else len(prompt), wanted)
+        if problem:
+            self._metrics.refused("validation")
+            raise _refusal(422, f"Input validation error: {problem}", "validation", stream)
+        ends = bool(body.get("ignore_eos"))
+        return ask_of(name, prompt, wanted, stops, ignore_end=ends, stream=stream)
+
+    def _problem(
+        self, body: protocol.Json, prompt: list[int], most: int | None, stops: list[str]
+    ) -> str:
+        """Return what `validation.rs` finds wrong with a request; empty where nothing is."""
+        longest, longest_prompt = self._deployment.max_model_len, self._settings.longest_prompt
+        temperature, top_p = body.get("temperature"), body.get("top_p")
+        limit, count = self._settings.most_stops, len(prompt)
+        wanted = min(most, _CHUNK) if most is not None else 0
+        found = {
+            "`temperature` must be strictly positive": temperature is not None and temperature < 0,
+            "`top_p` must be > 0.0 and < 1.0": top_p is not None and not 0 < top_p < 1,
+            "`max_new_tokens` must be strictly positive": most == 0,
+            f"`stop` supports up to {limit} stop sequences. Given: {len(stops)}": len(stops)
+            > limit,
+            "`inputs` cannot be empty": not prompt,
+            f"`inputs` tokens + `max_new_tokens` must be <= {longest}. Given: {count} `inputs` "
+            f"tokens and {wanted} `max_new_tokens`": count + wanted > longest,
+            f"`inputs` must have less than {longest_prompt} tokens. Given: {count}": count
+            > longest_prompt,
+        }
+        return next((problem for problem, is_so in found.items() if is_so), "")
+
+    def _take(self, *, stream: bool) -> None:
+        if self._open >= self._settings.concurrent:
+            self._metrics.refused(_OVERLOADED)
+            raise _refusal(429, "Model is overloaded", _OVERLOADED, stream)
+        self._open += 1
+
+    async def _limited(self, ask: Ask) -> Request:
+        self._take(stream=False)
+        try:
+            return await self.whole(ask)
+        finally:
+            self._open -= 1
+
+    async def _limited_stream(self, http: web.Request, ask: Ask, events: Any) -> web.StreamResponse:
+        self._take(stream=True)
+        try:
+            return await self.streamed(http, ask, events)
+        finally:
+            self._open -= 1
+
+    async def _tokenize(self, http: web.Request) -> web.Response:
+        body = await protocol.read_json(http)
+        if not isinstance(body.get("inputs"), str):
+            raise _form("missing field `inputs`")
+        out: list[Any] = []
+        at = 0
+        for piece in text.pieces(body["inputs"]):
+            end = at + len(piece)
+            out.append({"id": text.token(piece), "text": piece, "start": at, "stop": end})
+            at = end
+        return self.json(out)
+
+
+_CHUNK = 1024
+"""Tokens of an answer that are set aside at a time, `DEFAULT_GENERATION_LENGTH`."""
+
+
+class _StreamError(ApiError):
+    """A request whose stream begins and ends with its error."""
+
+
+def _refusal(status: int, message: str, kind: str, is_stream: bool) -> ApiError:
+    made = _StreamError if is_stream else ApiError
+    return made(status, message, kind=kind)
+
+
+def _form(found: str) -> ApiError:
+    return ApiError(422, found, kind="form")

@@ -1,0 +1,316 @@
+"""Triton 26.06 with TensorRT-LLM: the flags of its OpenAI front end, and its HTTP API.
+
+Read from triton-inference-server/server `python/openai/openai_frontend` at v2.70.0 (BSD-3-Clause):
+`main.py`, `engine/triton_engine.py`, `frontend/fastapi/routers`, `schemas/openai.py`.
+"""
+
+import argparse
+import re
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from aiohttp import web
+
+from simulator.dialects import flags as command_line
+from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
+from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
+from simulator.engine.engine import Engine
+from simulator.engine.request import Request
+from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
+from simulator.server import protocol, text
+from simulator.server.errors import ApiError
+from twin.engines import vllm_flags
+
+_PORT = 9000
+_MOST_TOKENS = 16
+_FORM = "form"
+_BATCH = re.compile(r"^max_batch_size:\s*(\d+)", re.MULTILINE)
+_COMMON = """
+model frequency_penalty ignore_eos logit_bias logprobs max_tokens min_tokens n presence_penalty seed
+stop stream stream_options temperature top_p user
+"""
+_CHAT_FIELDS = """
+messages top_logprobs max_completion_tokens response_format tools tool_choice function_call
+functions
+"""
+_CHAT = {*_COMMON.split(), *_CHAT_FIELDS.split()}
+_COMPLETION = {*_COMMON.split(), "prompt", "best_of", "echo", "suffix"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A server's command line, its repository, and what is made of them."""
+
+    flags: argparse.Namespace
+    deployment: Deployment
+    models: tuple[str, ...]
+    port: int
+    most_tokens: int
+
+
+def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """Read the arguments behind `openai_frontend/main.py`.
+
+    Parallelism, batch and memory are in the engine that was built: it fills the accelerators of its
+    pod. The model's size is read from the name that clients use, or from its tokenizer's folder.
+
+    Raises:
+        EngineError: Triton would refuse to start.
+        SystemExit: status 2 with argparse's message.
+    """
+    flags = command_line.parse("triton", "main.py", argv, model_repository=True)
+    surroundings = Surroundings.of(environment)
+    folder = surroundings.host_path(flags.model_repository) or Path(flags.model_repository)
+    if not folder.is_dir():
+        raise EngineError(
+            "failed to stat file " + str(flags.model_repository) + ": No such file or directory"
+        )
+    models = tuple(sorted(file.parent.name for file in folder.glob("*/config.pbtxt")))
+    named = [name for name in models if name not in _PARTS]
+    devices = surroundings.chips * surroundings.accelerator.devices_per_chip
+    batcher = folder / BATCHER / "config.pbtxt"
+    found = _BATCH.search(batcher.read_text()) if batcher.exists() else None
+    words: dict[str, object] = {
+        "model": flags.tokenizer or (named[0] if named else flags.model_repository),
+        "tensor-parallel-size": devices,
+        "max-model-len": -1,
+        "max-num-seqs": max(1, int(found.group(1))) if found else None,
+    }
+    made = [f"--{name}={value}" for name, value in words.items() if value is not None]
+    if named:
+        made += ["--served-model-name", named[0]]
+    return Settings(
+        flags,
+        deploy(vllm_flags.parse(made), environment),
+        models,
+        command_line.whole("triton", "openai-port", flags.openai_port, _PORT),
+        command_line.whole("triton", "default-max-tokens", flags.default_max_tokens, _MOST_TOKENS),
+    )
+
+
+_PARTS = {BATCHER, "preprocessing", "postprocessing"}
+"""Models of a repository that the one which clients name is made of."""
+
+
+def make(settings: Settings) -> tuple[Engine, "TritonServer"]:
+    """Return an engine and its server."""
+    metrics = TritonMetrics(settings.deployment, settings.models)
+    engine = Engine(settings.deployment, metrics=metrics)
+    return engine, TritonServer(engine, settings)
+
+
+class TritonServer(DialectServer):
+    """The HTTP API of Triton's OpenAI front end."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self._settings = settings
+        self._loaded_at = int(time.time())
+        super().__init__(engine, settings.port)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes of the front end."""
+        return [
+            web.get("/health/ready", self._ready),
+            web.get("/metrics", self._metrics),
+            web.get("/v1/models", self._models),
+            web.get("/v1/models/{model}", self._model),
+            web.post("/v1/chat/completions", self._chat),
+            web.post("/v1/completions", self._completions),
+            web.post("/v1/embeddings", self._embeddings),
+        ]
+
+    def failed(self, http: web.Request, error: ApiError) -> web.Response:
+        """Return an error as FastAPI's `detail`."""
+        detail: Any = error.message
+        if error.kind in (_FORM, "Bad Request"):
+            where = error.param or ""
+            detail = [{"type": "value_error", "loc": ["body", where], "msg": error.message}]
+            return web.json_response({"detail": detail}, status=422)
+        return web.json_response({"detail": detail}, status=error.status)
+
+    def dead(self) -> ApiError:
+        """Return the answer where the backend is gone."""
+        return ApiError(500, "Executor is shutting down")
+
+    async def _ready(self, _http: web.Request) -> web.Response:
+        if self._engine.dead:
+            raise ApiError(400, "Attached inference engine is not ready for inference requests.")
+        return web.Response()
+
+    async def _metrics(self, _http: web.Request) -> web.Response:
+        return web.Response(text=self._engine.page())
+
+    def _card(self, name: str) -> Any:
+        owner = "Triton Inference Server"
+        return {"id": name, "created": self._loaded_at, "object": "model", "owned_by": owner}
+
+    async def _models(self, _http: web.Request) -> web.Response:
+        data = [self._card(name) for name in self._settings.models]
+        return web.json_response({"object": "list", "data": data})
+
+    async def _model(self, http: web.Request) -> web.Response:
+        name = http.match_info["model"]
+        if name not in self._settings.models:
+            raise ApiError(404, f"Unknown model: {name}")
+        return web.json_response(self._card(name))
+
+    async def _chat(self, http: web.Request) -> web.StreamResponse:
+        body = await self._read(http, _CHAT, "messages")
+        if not isinstance(body["messages"], list) or not body["messages"]:
+            raise _form("messages", "List should have at least 1 item after validation, not 0")
+        self._check(body)
+        if body.get("logprobs") or body.get("top_logprobs") is not None:
+            raise ApiError(400, "logprobs are currently available only for the vLLM backend")
+        if body.get("tools") and not self._settings.flags.tool_call_parser:
+            said = "having tools in the request requires --tool-call-parser to be set"
+            raise ApiError(400, said)
+        most = body.get("max_completion_tokens")
+        most = body.get("max_tokens") if most is None else most
+        prompt = text.tokenize(protocol.chat_text(body["messages"]))
+        ask = self._ask(body, prompt, most)
+        if ask.stream:
+            return await self._stream(http, body, ask, is_chat=True)
+        request = await self.whole(ask)
+        message = {"role": "assistant", "content": ask.text, "tool_calls": None}
+        choice = {"finish_reason": "stop", "index": 0, "message": message, "logprobs": None}
+        return self.json(_body("chat.completion", ask, choice, _usage(ask, request.generated)))
+
+    async def _completions(self, http: web.Request) -> web.StreamResponse:
+        body = await self._read(http, _COMPLETION, "prompt")
+        self._check(body)
+        prompt = body["prompt"]
+        if body.get("suffix") is not None:
+            raise ApiError(400, "suffix is not currently supported")
+        if not prompt:
+            raise ApiError(400, "prompt must be non-empty")
+        if not isinstance(prompt, str):
+            raise ApiError(400, "only single string input is supported")
+        ask = self._ask(body, text.tokenize(prompt), body.get("max_tokens"))
+        if ask.stream:
+            return await self._stream(http, body, ask, is_chat=False)
+        request = await self.whole(ask)
+        choice = {"finish_reason": "stop", "index": 0, "logprobs": None, "text": ask.text}
+        return self.json(_body("text_completion", ask, choice, _usage(ask, request.generated)))
+
+    async def _embeddings(self, http: web.Request) -> web.Response:
+        body = await protocol.read_json(http)
+        if body.get("model") not in self._settings.models:
+            raise ApiError(400, f"Unknown model: {body.get('model')}")
+        said = "TRT-LLM backend and Python backend do not support embedding requests"
+        raise ApiError(400, said)
+
+    async def _read(self, http: web.Request, known: set[str], needed: str) -> protocol.Json:
+        """Return the body; fields that the front end does not know are errors to it."""
+        body = await protocol.read_json(http)
+        for name in body:
+            if name not in known:
+                raise _form(name, "Extra inputs are not permitted")
+        for name in ("model", needed):
+            if body.get(name) is None:
+                raise _form(name, "Field required")
+        return body
+
+    def _check(self, body: protocol.Json) -> None:
+        """Refuse what the front end does, in its order."""
+        if body["model"] not in self._settings.models:
+            raise ApiError(400, f"Unknown model: {body['model']}")
+        if (body.get("n") or 1) > 1:
+            said = f"Received n={body['n']}, but only single choice (n=1) is currently supported"
+            raise ApiError(400, said)
+        if body.get("logit_bias") is not None:
+            raise ApiError(400, "logit bias is not currently supported")
+        if body.get("stream_options") and not body.get("stream"):
+            raise ApiError(400, "`stream_options` can only be used when `stream` is True")
+        for name, low, high in (("temperature", 0, 2), ("top_p", 0, 1)):
+            value = body.get(name)
+            if value is not None and not low <= value <= high:
+                raise _form(name, f"Input should be between {low} and {high}")
+
+    def _ask(self, body: protocol.Json, prompt: list[int], most: Any) -> Ask:
+        check_simulated(body)
+        longest = self._deployment.max_model_len
+        wanted = self._settings.most_tokens if most is None else most
+        if not isinstance(wanted, int) or wanted < 0:
+            raise _form("max_tokens", "Input should be greater than or equal to 0")
+        if len(prompt) >= longest:
+            raise ApiError(
+                500,
+                f"Prompt length ({len(prompt)}) exceeds maximum input length ({longest - 1}). Set "
+                "log level to info and check TRTGptModel logs for how maximum input length is set",
+            )
+        found: Any = body.get("stop") or []
+        stops = [found] if isinstance(found, str) else [str(e) for e in cast(list[Any], found)]
+        return ask_of(
+            str(body["model"]),
+            prompt,
+            max(1, min(wanted, longest - len(prompt))),
+            stops,
+            ignore_end=bool(body.get("ignore_eos")),
+            stream=bool(body.get("stream")),
+        )
+
+    async def _stream(
+        self, http: web.Request, body: protocol.Json, ask: Ask, *, is_chat: bool
+    ) -> web.StreamResponse:
+        options: protocol.Json = body.get("stream_options") or {}
+        wants = bool(options.get("include_usage"))
+        return await self.streamed(http, ask, _Events(ask, is_chat=is_chat, include_usage=wants))
+
+
+def _form(field: str, message: str) -> ApiError:
+    return ApiError(422, message, param=field, kind=_FORM)
+
+
+def _usage(ask: Ask, generated: int) -> Any:
+    prompt = len(ask.prompt)
+    return {
+        "prompt_tokens": prompt,
+        "total_tokens": prompt + generated,
+        "completion_tokens": generated,
+    }
+
+
+def _body(kind: str, ask: Ask, choice: Any, usage: Any) -> Any:
+    return {
+        "id": f"cmpl-{uuid.uuid1()}",
+        "choices": [choice],
+        "created": int(time.time()),
+        "model": ask.model,
+        "system_fingerprint": None,
+        "object": kind,
+        "usage": usage,
+    }
+
+
+class _Events:
+    """A streamed answer: it ends with `stop`, even where the limit of tokens ended it."""
+
+    def __init__(self, ask: Ask, *, is_chat: bool, include_usage: bool) -> None:
+        self._is_chat = is_chat
+        self._include_usage = include_usage
+        self._ask = ask
+        kind = "chat.completion.chunk" if is_chat else "text_completion"
+        self._head: protocol.Json = {**_body(kind, ask, None, None), "choices": []}
+
+    def _event(self, delta: Any, reason: str | None) -> Any:
+        choice: Any = {"finish_reason": reason, "index": 0, "logprobs": None}
+        choice |= {"delta": delta} if self._is_chat else {"text": delta["content"]}
+        return {**self._head, "choices": [choice]}
+
+    def opening(self) -> list[Any]:
+        """Return the role of a chat."""
+        return [self._event({"role": "assistant", "content": ""}, None)] if self._is_chat else []
+
+    def piece(self, part: str, request: Request) -> list[Any]:
+        """Return the event of some text."""
+        return [self._event({"content": part}, "stop" if request.finished else None)]
+
+    def closing(self, request: Request) -> list[Any]:
+        """Return the usage, where it was asked for."""
+        if not self._include_usage:
+            return []
+        return [{**self._head, "usage": _usage(self._ask, request.generated)}]

@@ -1,0 +1,106 @@
+"""The simulated TGI, against what its source at v3.3.7 says."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from simulator.dialects import tgi
+from simulator.tests.unit.dialects.support import CHAT, ON_H100, asked, events, served, value
+
+MODEL = "/mnt/models/llama-3.1-8b"
+ARGUMENTS = [
+    f"--model-id={MODEL}",
+    "--port=8000",
+    "--num-shard=1",
+    "--max-total-tokens=1024",
+    "--max-input-tokens=1023",
+    "--cuda-memory-fraction=0.9",
+    "--json-output",
+]
+
+
+def chat(**fields: Any) -> tuple[str, Any]:
+    return "/v1/chat/completions", {"model": "llama-3.1-8b", "messages": CHAT, **fields}
+
+
+def test_a_chat_has_no_id_and_tgis_fingerprint():
+    ((status, body),) = asked("tgi", ARGUMENTS, chat(max_tokens=12))
+    assert status == 200
+    assert (body["id"], body["system_fingerprint"]) == ("", "3.3.7-native")
+    assert body["model"] == "llama-3.1-8b"
+    assert body["choices"][0]["finish_reason"] == "length"
+    assert body["usage"]["completion_tokens"] == 12
+
+
+def test_a_stream_has_the_role_in_every_event():
+    ((_, text),) = asked(
+        "tgi", ARGUMENTS, chat(max_tokens=4, stream=True, stream_options={"include_usage": True})
+    )
+    *parts, usage = events(text)
+    assert [part["choices"][0]["delta"]["role"] for part in parts] == ["assistant"] * 4
+    assert [part["choices"][0]["finish_reason"] for part in parts] == [None, None, None, "length"]
+    assert usage["usage"]["completion_tokens"] == 4
+
+
+def test_models_are_named_by_the_path_that_was_loaded():
+    ((_, body),) = asked("tgi", ARGUMENTS, "/v1/models")
+    assert [entry["id"] for entry in body["data"]] == [MODEL]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"max_tokens": 2000},
+            "`inputs` tokens + `max_new_tokens` must be <= 1024. Given: 14 `inputs` tokens and "
+            "1024 `max_new_tokens`",
+        ),
+        ({"max_tokens": 0}, "`max_new_tokens` must be strictly positive"),
+        ({"top_p": 1.0}, "`top_p` must be > 0.0 and < 1.0"),
+        ({"stop": list("abcde")}, "`stop` supports up to 4 stop sequences. Given: 5"),
+    ],
+)
+def test_what_validation_finds_is_422(fields: Any, message: str):
+    expected = {"error": f"Input validation error: {message}", "error_type": "validation"}
+    assert asked("tgi", ARGUMENTS, chat(**fields)) == [(422, expected)]
+
+
+def test_what_is_wrong_with_a_streamed_request_is_an_event_with_status_200():
+    ((status, text),) = asked("tgi", ARGUMENTS, chat(max_tokens=0, stream=True))
+    assert status == 200
+    message = "Input validation error: `max_new_tokens` must be strictly positive"
+    assert events(text) == [{"error": {"message": message, "http_status_code": 422}}]
+
+
+def test_a_stop_that_is_one_text_is_of_the_wrong_form():
+    ((status, text),) = asked("tgi", ARGUMENTS, chat(stop="x"))
+    assert status == 422
+    assert text.startswith("Failed to deserialize the JSON body into the target type: stop:")
+
+
+def test_more_than_its_concurrent_requests_are_429():
+    async def use(client: Any, _engine: Any) -> list[int]:
+        path, body = chat(max_tokens=100)
+        answers = await asyncio.gather(*(client.post(path, json=body) for _ in range(3)))
+        return sorted(answer.status for answer in answers)
+
+    assert served("tgi", [*ARGUMENTS, "--max-concurrent-requests=2"], use) == [200, 200, 429]
+
+
+def test_metrics_have_no_series_before_the_first_request():
+    before, _, after = asked("tgi", ARGUMENTS, "/metrics", chat(max_tokens=12), "/metrics")
+    assert "tgi_queue_size" not in before[1]
+    page = after[1]
+    assert value(page, "tgi_queue_size") == 0
+    assert value(page, "tgi_batch_current_size") == 0
+    assert value(page, "tgi_request_success") == 1
+    assert value(page, "tgi_request_duration_count") == 1
+    assert value(page, "tgi_request_generated_tokens_sum") == 12
+
+
+def test_unknown_flags_end_it_with_claps_message(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        tgi.settle([*ARGUMENTS, "--tp-size=2"], ON_H100)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: unexpected argument '--tp-size' found\n")
