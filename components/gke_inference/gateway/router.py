@@ -26,8 +26,11 @@ COMPONENT = "body-router"
 """Value of `app.kubernetes.io/component` on its objects."""
 BATCH_PATHS = ("/v1/batches", "/v1/files")
 """Paths of OpenAI's Batch API: their bodies name no model, and files are forms."""
-BATCH_CONDITION = "request.path.matches('^/v1/(batches|files)(/.*)?$')"
-"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference)."""
+BATCH_CONDITION = " || ".join(
+    f"request.path == '{path}' || request.path.startsWith('{path}/')" for path in BATCH_PATHS
+)
+"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference). GKE takes
+no `^` and no `|` in the text of a condition, so that `matches` can say less."""
 _DISTROLESS_NONROOT_USER = 65532
 
 
@@ -73,7 +76,7 @@ def routing_extension(
     ends a request whose body is not JSON (v1.2.0, pkg/bbr/handlers/request.go), so that it does not
     see files of batches.
     """
-    condition = {"celExpressions": [{"celMatcher": f"!{BATCH_CONDITION}"}]}
+    condition = {"celExpressions": [{"celMatcher": f"!({BATCH_CONDITION})"}]}
     return manifest(
         "gateway_routing_extension",
         name,

@@ -15,7 +15,7 @@ _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
-_STREAM = r"(^|/)stream([:@][^/]*)?$"
+_STREAM = r"(^|/)(batch|stream)([:@][^/]*)?$"
 JQ = (
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_STREAM}")) or '
@@ -56,6 +56,8 @@ class Kind(enum.StrEnum):
     """The program of the platform that starts models once their weights are there."""
     STREAM = "stream"
     """The platform's worker of a stream."""
+    BATCH = "batch"
+    """The platform's service of batches, or a worker of it."""
     IDLE = "idle"
     """Nothing runs; it counts as running and ready."""
 
@@ -74,8 +76,10 @@ def kind_of(container: JsonObject) -> Kind:
         _GUARD: Kind.GUARD,
         _PD_PICKER: Kind.PD_PICKER,
         _SIDECAR: Kind.SIDECAR,
-        _STREAM: Kind.STREAM,
     }
+    ours = re.search(_STREAM, image)
+    if ours:
+        return Kind(ours.group(2))
     for pattern, kind in others.items():
         if re.search(pattern, image):
             return kind
