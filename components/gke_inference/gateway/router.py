@@ -29,8 +29,8 @@ BATCH_PATHS = ("/v1/batches", "/v1/files")
 BATCH_CONDITION = " || ".join(
     f"request.path == '{path}' || request.path.startsWith('{path}/')" for path in BATCH_PATHS
 )
-"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference). GKE takes
-no `^` and no `|` in the text of a condition, so that `matches` can say less."""
+"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference). GKE
+takes no `^` and no `|` in the text of a condition, so that `matches` can say less."""
 _DISTROLESS_NONROOT_USER = 65532
 
 

@@ -1,121 +1,48 @@
 """Batches on the whole platform: OpenAI's client, the real gateway, and people beside them."""
 
-import json
 import os
 import signal
-import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import openai
 import pytest
 
-from tests.platform import example_checkout
+from tests.platform.batch.rig import CHAT, MODEL, People, chat, client, pids
+from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU
 from tests.running.batch.world import jsonl, over, read, submit
 from tests.running.stream.world import until
-from twin import daemon
-from twin.host import processes
-from twin.host.paths import TwinPaths
+from twin.world.capacity import StockLine
 
-pytestmark = pytest.mark.needs_tools
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(14_400)]
 
-STACK = ("--stack", "batch")
-MODEL = "llama-3.1-8b"
+NO_SPOT_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="spot", chips=0)
 LINES = 600
 """More than one worker's share, so that there are two."""
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> Iterator[TwinPaths]:
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
+def answered(api, batch):
+    return api.batches.retrieve(batch.id).request_counts.completed
 
 
-def pids(paths: TwinPaths, deployment: str, container: str) -> list[int]:
-    """Return the processes of the containers of a Deployment's pods."""
-    found = (paths.root / "clusters").glob(f"*/pods/*/{deployment}-*/{container}.process.json")
-    return [
-        pid
-        for file in found
-        if Path(f"/proc/{(pid := json.loads(file.read_text())['pid'])}").exists()
-    ]
-
-
-def chat(number: int) -> dict[str, object]:
-    body = {"model": MODEL, "messages": [{"role": "user", "content": f"Sum up {number}"}]}
-    return {
-        "custom_id": f"r{number}",
-        "method": "POST",
-        "url": "/v1/chat/completions",
-        "body": {**body, "max_tokens": 16},
-    }
-
-
-class People:
-    """Somebody who asks again and again, beside the batch."""
-
-    def __init__(self, api: openai.OpenAI) -> None:
-        self.answered = 0
-        self.failed: list[str] = []
-        self._over = threading.Event()
-        self._api = api
-        self._thread = threading.Thread(target=self._ask)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        while not self._over.wait(0.2):
-            try:
-                self._api.chat.completions.create(
-                    model=MODEL, messages=[{"role": "user", "content": "hi"}], max_tokens=8
-                )
-            except openai.APIError as error:
-                self.failed.append(str(error))
-            else:
-                self.answered += 1
-
-    def stop(self) -> None:
-        self._over.set()
-        self._thread.join()
-
-
-def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_die(
-    tmp_path: Path, paths: TwinPaths
-) -> None:
-    folder = example_checkout.checkout(tmp_path / "checkout", "batch")
-    up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
-    assert up.returncode == 0, f"{up.stdout[-3000:]}{up.stderr[-2000:]}"
-    status = example_checkout.run(
-        folder, paths, "status", *STACK, "--json", stderr=subprocess.PIPE
-    )
-    (endpoint,) = (region["endpoint"] for region in json.loads(status.stdout)["regions"].values())
-    api = openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=3)
-    until(lambda: pids(paths, "batch-worker", "batch"), 60)
-
+def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_die(platform):
+    api = client(platform.url)
     # what is not of batches stays where it was
     assert MODEL in [model.id for model in api.models.list()]
     with pytest.raises(openai.NotFoundError):
         api.files.retrieve("file-none")
     with pytest.raises(openai.BadRequestError, match="no model of this platform answers"):
         submit(api, jsonl([chat(0)]), "/v1/responses")
-
     lines = [chat(number) for number in range(LINES)]
-    lines[7] = {**chat(7), "body": {**chat(7)["body"], "max_tokens": -1}}  # type: ignore[dict-item]
+    lines[7] = chat(7, max_tokens=-1)
     people = People(api)
     try:
-        batch = submit(api, jsonl(lines), "/v1/chat/completions")
-        for deployment in ("batch-worker", "batch", "batch-worker"):
-            seen = api.batches.retrieve(batch.id).request_counts.completed
-            until(
-                lambda seen=seen: api.batches.retrieve(batch.id).request_counts.completed > seen, 90
-            )
-            name = pids(paths, deployment, "batch")[0]
-            os.kill(name, signal.SIGKILL)
-            time.sleep(1)
-        done = over(api, batch, 240)
+        batch = submit(api, jsonl(lines), CHAT)
+        for role in ("work", "serve", "work"):
+            until(lambda: pids(platform.paths, role), 60)  # noqa: B023 - called in this round
+            seen = answered(api, batch)
+            until(lambda: answered(api, batch) > seen, 90)  # noqa: B023 - called in this round
+            os.kill(pids(platform.paths, role)[0], signal.SIGKILL)
+        done = over(api, batch, 300)
     finally:
         people.stop()
     assert done.status == "completed"
@@ -128,3 +55,33 @@ def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_d
     assert (failure["custom_id"], failure["response"]["status_code"]) == ("r7", 400)
     assert people.failed == []
     assert people.answered >= 10
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [pytest.param(400, id="short"), pytest.param(50_000, id="full", marks=pytest.mark.soak)],
+)
+def test_every_request_has_one_line_through_two_preemptions_and_a_stockout(
+    platform, lines, record_property
+):
+    def on_spot():
+        return [pod for pod in platform.ready() if "-gpu-" in pod]
+
+    api = client(platform.url)
+    until(on_spot, 120)
+    began = time.monotonic()
+    batch = submit(api, jsonl([chat(number) for number in range(lines)]), CHAT)
+    for share in (0.1, 0.4):
+        until(lambda: answered(api, batch) >= share * lines, 7200)  # noqa: B023 - in this round
+        until(on_spot, 300)
+        platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)  # taken away, and none to be had
+        until(lambda: not on_spot(), 60)
+        seen = answered(api, batch)
+        until(lambda: answered(api, batch) > seen, 300)  # noqa: B023 - called in this round
+        platform.world(TPU, NO_OTHER_TPU, NO_L4)
+    done = over(api, batch, 7200)
+    seconds = time.monotonic() - began
+    assert done.request_counts.to_dict() == {"total": lines, "completed": lines, "failed": 0}
+    output = read(api, done.output_file_id)
+    assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(lines)]
+    record_property("figures", f"{lines:,} requests, one line each, in {seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""Examples previewed with the real engine and the twin's providers: a front, a stream."""
+"""Examples previewed with the real engine and the twin's providers: a front, a stream, batches."""
 
 import json
 from collections import Counter
@@ -35,10 +35,17 @@ STREAM = {
     "TopicIAMMember": 3,
 }
 
+BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
+
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("three-regions", GLOBAL), ("nearest-region", DNS), ("streaming", STREAM)],
+    [
+        ("three-regions", GLOBAL),
+        ("nearest-region", DNS),
+        ("streaming", STREAM),
+        ("batch", BATCH),
+    ],
 )
 def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):
     text = (EXAMPLES / name / f"Pulumi.{name}.yaml").read_text()

@@ -62,8 +62,10 @@ class Program:
     def wait(self) -> None:
         word = b'"serving"', b'"working"'
         until(
-            lambda: self.process.poll() is not None
-            or any(each in self.log.read_bytes() for each in word)
+            lambda: (
+                self.process.poll() is not None
+                or any(each in self.log.read_bytes() for each in word)
+            )
         )
         assert self.process.poll() is None, self.log.read_text()
 
@@ -76,7 +78,7 @@ class Program:
 
     def metric(self, name: str) -> float:
         url = f"http://127.0.0.1:{self.metrics_port}/metrics"
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of this machine
+        with urllib.request.urlopen(url, timeout=5) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
