@@ -55,8 +55,15 @@ class Bucket:
     """Objects of one bucket. A write that was repeated may report `Changed` for itself."""
 
     def __init__(self, name: str) -> None:
-        """Open the bucket with the pod's own identity, or the emulator's without one."""
-        client: Any = storage.Client()
+        """Open the bucket with the pod's own identity, or the emulator's without one.
+
+        Raises:
+            BucketError: There is no identity.
+        """
+        try:
+            client: Any = storage.Client()
+        except (google.auth.exceptions.GoogleAuthError, OSError) as error:
+            raise BucketError(f"Cloud Storage: {type(error).__name__}") from error
         adapter = requests.adapters.HTTPAdapter(pool_connections=2, pool_maxsize=_THREADS)
         for scheme in ("https://", "http://"):
             client._http.mount(scheme, adapter)  # it has no other way in

@@ -35,7 +35,7 @@ _Call = Callable[[str, web.Request], Awaitable[web.StreamResponse]]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM and return the exit code: 2 for settings that cannot be used."""
+    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket."""
     set_up(sys.stderr)
     try:
         if len(arguments) != 2 or arguments[0] not in _ROLES:
@@ -45,7 +45,11 @@ def main(arguments: Sequence[str]) -> int:
         say(logging.ERROR, str(error))
         return 2
     run = _serve if arguments[0] == "serve" else _work
-    asyncio.run(run(settings))
+    try:
+        asyncio.run(run(settings))
+    except BucketError as error:
+        say(logging.ERROR, str(error))
+        return 1
     return 0
 
 

@@ -61,8 +61,8 @@ class Settings:
     """Longest time between an answer and the write that keeps it."""
     lease_seconds: float = 60.0
     """After so long without a renewal another process takes over."""
-    poll_seconds: float = 2.0
-    """Between two looks for work."""
+    poll_seconds: float = 5.0
+    """Between two looks for work, each of which lists the bucket."""
     most_lines: int = 50_000
     """Requests of a batch."""
     most_bytes: int = 200 * 2**20

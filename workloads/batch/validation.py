@@ -10,6 +10,8 @@ from .records import Shard
 from .settings import Model
 
 _MOST_ERRORS: Final = 100
+_LONGEST_LINE: Final = 8 * 2**20
+"""What the gate of clients takes at most; a longer line would be parsed in vain."""
 
 
 @dataclass
@@ -73,6 +75,8 @@ def _check_line(
 
 def _wrong(raw: bytes, bounds: Bounds, seen: set[bytes]) -> tuple[str, str, str | None] | None:
     """Return code, message and field of what is wrong with a line."""
+    if len(raw) > _LONGEST_LINE:
+        return "request_too_large", "This request is larger than 8 MiB.", None
     line = _parsed(raw)
     if line is None:
         return "invalid_json_line", "This line is not parseable as a JSON object.", None

@@ -55,6 +55,11 @@ def test_a_line_that_is_no_object_is_an_error(raw: bytes) -> None:
     assert (error["code"], error["line"]) == ("invalid_json_line", 1)
 
 
+def test_a_line_longer_than_the_gate_takes_is_an_error() -> None:
+    large = line(1, body={"model": "llama", "text": "x" * (8 * 2**20)})
+    assert [each["code"] for each in check([large], BOUNDS).errors] == ["request_too_large"]
+
+
 def test_no_custom_id_is_used_twice_whatever_characters_it_has() -> None:
     odd = "\ud800"
     found = check([line(1, custom_id=odd), line(2), line(3, custom_id=odd)], BOUNDS)
