@@ -58,11 +58,14 @@ def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_d
 
 
 @pytest.mark.parametrize(
-    "lines",
-    [pytest.param(400, id="short"), pytest.param(50_000, id="full", marks=pytest.mark.soak)],
+    ("lines", "shares"),
+    [
+        pytest.param(1500, (0.05,), id="short"),
+        pytest.param(50_000, (0.1, 0.4), id="full", marks=pytest.mark.soak),
+    ],
 )
-def test_every_request_has_one_line_through_two_preemptions_and_a_stockout(
-    platform, lines, record_property
+def test_every_request_has_one_line_through_preemptions_and_a_stockout(
+    platform, lines, shares, record_property
 ):
     def on_spot():
         return [pod for pod in platform.ready() if "-gpu-" in pod]
@@ -71,7 +74,7 @@ def test_every_request_has_one_line_through_two_preemptions_and_a_stockout(
     until(on_spot, 120)
     began = time.monotonic()
     batch = submit(api, jsonl([chat(number) for number in range(lines)]), CHAT)
-    for share in (0.1, 0.4):
+    for share in shares:
         until(lambda: answered(api, batch) >= share * lines, 7200)  # noqa: B023 - in this round
         until(on_spot, 300)
         platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)  # taken away, and none to be had
