@@ -117,7 +117,7 @@ def test_a_platform_without_identities_lets_everybody_in_as_one_team(world):
 
 def test_a_file_larger_than_a_prompt_passes_with_the_team_of_its_caller(world):
     world.start(batches=True)
-    body = json.dumps({"max_tokens": 1, "prompt": "x" * 9_000_000}).encode()
+    body = json.dumps({"model": "llama", "max_tokens": 1, "prompt": "x" * 9_000_000}).encode()
     form = {"content-type": "multipart/form-data; boundary=b", "x-gki-team": "forged"}
     answer = world.ask(body, {**bearer("ada"), **form}, "/v1/files")
     assert answer.status == 200
