@@ -27,6 +27,7 @@ from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
 from infra.arguments.sharing import route_sources
 from infra.backends import relay_backends
+from infra.batches import answer_batches
 from infra.clients import admit_clients
 from infra.guardrails import guard_region
 from infra.images import let_nodes_pull
@@ -237,4 +238,5 @@ def _build_serving(
     admit_clients(platform, region, network, inside, gateway, guards)
     relay_backends(platform, region, inside, gateway)
     stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
+    answer_batches(platform, region, gateway.address, inside, [namespace, gateway])
     return gateway

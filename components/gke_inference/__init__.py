@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from .backends.model_backends import ModelBackends, ModelBackendsArgs
     from .backends.pool_fallback import PoolFallback, PoolFallbackArgs
     from .backends.settings import BackendArgs, BackendTargetArgs, RelayCallersArgs
+    from .batches.batch_bucket import BatchBucket, BatchBucketArgs
+    from .batches.batch_service import BatchService
+    from .batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
     from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
@@ -99,6 +102,12 @@ __all__ = [
     "BackendAccessArgs",
     "BackendArgs",
     "BackendTargetArgs",
+    "BatchBucket",
+    "BatchBucketArgs",
+    "BatchCallersArgs",
+    "BatchModelArgs",
+    "BatchService",
+    "BatchServiceArgs",
     "BucketAccessArgs",
     "Budget",
     "BudgetArgs",
@@ -237,6 +246,12 @@ _HOMES = {
     "BackendArgs": "backends.settings",
     "BackendTargetArgs": "backends.settings",
     "BucketAccessArgs": "cluster.workload_identity",
+    "BatchBucket": "batches.batch_bucket",
+    "BatchBucketArgs": "batches.batch_bucket",
+    "BatchCallersArgs": "batches.settings",
+    "BatchModelArgs": "batches.settings",
+    "BatchService": "batches.batch_service",
+    "BatchServiceArgs": "batches.settings",
     "Budget": "observability.budget",
     "BudgetArgs": "observability.budget",
     "ClientGate": "clients.client_gate",

@@ -5,6 +5,8 @@ import pulumi
 from .backends.backend_access import BackendAccess
 from .backends.model_backends import ModelBackends
 from .backends.pool_fallback import PoolFallback
+from .batches.batch_bucket import BatchBucket
+from .batches.batch_service import BatchService
 from .capacity.accelerator_pool import AcceleratorPool
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
@@ -61,6 +63,8 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Alerts,
     Autoscaling,
     BackendAccess,
+    BatchBucket,
+    BatchService,
     Budget,
     ClientGate,
     ClientKeys,

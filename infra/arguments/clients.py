@@ -18,6 +18,7 @@ from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
 from infra.arguments.guardrails import armor_calls, guarded_models, guards
 from infra.plan import RegionPlan
+from infra.plan.batches import batches_in
 from infra.plan.clients import (
     GATE,
     cached_in,
@@ -170,6 +171,8 @@ def gate_args(
     cache = cached_in(platform, region.name)
     if cache is not None and answers is not None:
         args["cache"] = _cache_args(platform, cache, region, answers)
+    if batches_in(platform, region.name) is not None:
+        args["batches"] = True
     if calls := armor_calls(platform, region):
         args["armor"] = calls
     if asked := guards(platform):

@@ -2,6 +2,7 @@
 
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
+from infra.plan.batches import batches_in
 from infra.plan.clients import cached_in, gated
 from infra.plan.guardrails import has_guards
 from infra.plan.streams import streams
@@ -33,6 +34,8 @@ def ingress_args(
             args["guards"] = True
     if any(stream.region == region.name for stream in streams(platform)):
         args["stream_workers"] = True
+    if batches_in(platform, region.name) is not None:
+        args["batch_workers"] = True
     return args
 
 

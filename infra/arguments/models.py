@@ -27,6 +27,7 @@ from infra.arguments.engine import intent_words
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import has_backends
+from infra.plan.batches import batches_in
 from infra.plan.clients import gated
 from infra.plan.front import has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
@@ -262,6 +263,8 @@ def gateway_args(
     )
     if has_backends(platform):
         args["backend_names"] = sorted(platform.backends)
+    if batches_in(platform, region.name) is not None:
+        args["has_batches"] = True
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
     if gateway.hostname is not None:

@@ -100,6 +100,8 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         args["backends"] = True
         if any(model.fallback is not None for model in platform.models.values()):
             args["fallbacks"] = True
+    if platform.batches is not None:
+        args["batches"] = True
     if found := [each.physical for each in streams(platform) if not each.is_kafka]:
         args["subscriptions"] = found
     if settings.cost_limit_usd_per_hour is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from infra.cost.backends import backend_parts
+from infra.cost.batches import batch_parts
 from infra.cost.clients import client_parts
 from infra.cost.cluster import cluster_parts
 from infra.cost.committed import Commitments, commitments
@@ -120,6 +121,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from guardrail_parts(plan.platform, name)
             yield from stream_parts(plan.platform, name)
             yield from queue_parts(region)
+            yield from batch_parts(plan.platform, name)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)

@@ -61,6 +61,8 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         yield from _of_model(served)
     for name in region.idle_streams:
         yield gke_minimum(FROM_ZERO), f"workers.min: 0 of stream {name}"
+    if region.has_idle_batches:
+        yield gke_minimum(FROM_ZERO), "batches.workers.min: 0"
     for capacity in region.used_capacity:
         for rung in capacity.rungs.values():
             if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):

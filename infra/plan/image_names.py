@@ -77,6 +77,8 @@ def needed(plan: Plan) -> list[str]:
         found.add("guardrails")
     if has_backends(plan.platform):
         found.add("relay")
+    if plan.platform.batches is not None:
+        found.add("batch")
     if plan.platform.streams:
         found.add("stream")
     if plan.platform.queues:

@@ -77,6 +77,10 @@ class Names:
         owner = (team or self.platform.team) if role == "caches" else None
         return self._name("bucket", "-".join(filter(None, (role, region, owner))))
 
+    def batches(self, region: str) -> str:
+        """Return the global name of the bucket of batches."""
+        return self._name("bucket", f"batches-{region}")
+
     def guardrail(self, name: str) -> str:
         """Return the name of a guardrail's template, the same in every region."""
         return self._name("compute", name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.names import deployment_names
 from gke_inference.intent.intent import ROLES
+from infra.plan.batches import batches_in
 from infra.plan.capacity import (
     CapacityByRegion,
     RegionCapacity,
@@ -54,6 +55,8 @@ class RegionPlan:
     """Streams of the region that may have no worker."""
     queues: tuple[QueuePlan, ...] = ()
     """Queues whose jobs run in the region."""
+    has_idle_batches: bool = False
+    """Whether the region has batches that may have no worker."""
 
     @property
     def has_gateway(self) -> bool:
@@ -129,12 +132,18 @@ def _region(
             platform, name, {each: by_region[name] for each, by_region in capacity.items()}
         ),
         is_shared=platform.layer is Layer.PLATFORM,
+        has_idle_batches=_has_idle_batches(platform, name),
         idle_streams=tuple(
             stream.name
             for stream in streams(platform)
             if stream.region == name and stream.settings.workers.min == 0
         ),
     )
+
+
+def _has_idle_batches(platform: Platform, region: str) -> bool:
+    found = batches_in(platform, region)
+    return found is not None and found.settings.workers.min == 0
 
 
 def _cluster(platform: Platform, region: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
 from infra.rules.disaggregation import check_disaggregation
+from infra.rules.edge.batches import check_batches
 from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
 from infra.rules.front import check_front
@@ -53,6 +54,7 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_storage(platform),
         check_streams(platform),
         check_queues(platform, by_region),
+        check_batches(platform),
         check_budget(platform),
         check_names(platform),
     )

@@ -8,6 +8,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.names import check_name
 from gke_inference.gateway.canary import STABLE
 from infra.plan.backends import RELAY, has_backends
+from infra.plan.batches import SERVICE, WORKER
 from infra.plan.clients import GATE, gated
 from infra.plan.front import paths_of_models
 from infra.plan.names import Names, object_name, pool_name, version_name
@@ -95,6 +96,9 @@ def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
             yield f"{RELAY}-{object_name(name)}", f"the fallback of {name}"
     for name in platform.guardrails:
         yield f"guardrail-{name}", f"guardrails.{name}"
+    if platform.batches is not None:
+        yield SERVICE, "the service of batches"
+        yield WORKER, "the workers of batches"
     for name in platform.streams:
         yield f"stream-{name}", f"the workers of streams.{name}"
 

@@ -4,6 +4,7 @@ from infra.stack.base.fields import BootDisk
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
 from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
+from infra.stack.edge.batches import Batches, BatchWorkers, CompletionWindow
 from infra.stack.edge.clients import (
     AnswerCache,
     Clients,
@@ -81,6 +82,8 @@ __all__ = [
     "Backend",
     "BackendKind",
     "BackendTarget",
+    "BatchWorkers",
+    "Batches",
     "BootDisk",
     "Budget",
     "Canary",
@@ -90,6 +93,7 @@ __all__ = [
     "Clients",
     "ClusterMode",
     "ClusterSpread",
+    "CompletionWindow",
     "Confidence",
     "Counters",
     "Covers",

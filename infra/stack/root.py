@@ -16,6 +16,7 @@ from infra.stack.base.fields import (
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
 from infra.stack.edge.backends import Backend
+from infra.stack.edge.batches import Batches
 from infra.stack.edge.clients import Clients
 from infra.stack.edge.guardrails import Guardrail
 from infra.stack.edge.streams import Stream
@@ -55,6 +56,8 @@ class Platform(StackModel):
     after the deployment."""
     backends: dict[ModelName, Backend] = Field(default_factory=dict[str, Backend])
     """Models that run elsewhere, by the name that clients ask for."""
+    batches: Batches | None = None
+    """Files of requests that models answer within a day, by OpenAI's Batch API; none by default."""
     budget: Budget | None = None
     """What a month may cost, with alerts; none by default."""
     clients: Clients | None = None

@@ -19,6 +19,7 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.versions import api, image
+from gke_inference.gateway.router import BATCH_CONDITION
 from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
 
 COMPONENT = "client-gate"
@@ -63,9 +64,16 @@ def callout_objects(
 
 
 def traffic_extension(
-    name: str, namespace: str, gateway: str, armor: list[ArmorCallArgs]
+    name: str,
+    namespace: str,
+    gateway: str,
+    armor: list[ArmorCallArgs],
+    *,
+    has_batches: bool = False,
 ) -> Manifest:
     """Returns the GCPTrafficExtension that makes a Gateway ask the callout, and then Model Armor.
+
+    Model Armor does not see files of batches: each request of one passes it when it is sent.
 
     It fails closed: a callout that is away must not open the endpoint to everybody. It sees bodies
     as they come, since what a stream used is known at its end.
@@ -80,6 +88,11 @@ def traffic_extension(
         "supportedEvents": list(EVENTS),
         "timeout": _TIMEOUT,
     }
+    files = {
+        "extensions": [called],
+        "matchCondition": {"celExpressions": [{"celMatcher": BATCH_CONDITION}]},
+        "name": "files",
+    }
     target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
     return manifest(
         "gateway_traffic_extension",
@@ -88,7 +101,8 @@ def traffic_extension(
         labels=labels_for(name, COMPONENT),
         spec={
             "extensionChains": [
-                {"extensions": [called, *map(armor_extension, armor)], "name": "clients"}
+                *([files] if has_batches else []),
+                {"extensions": [called, *map(armor_extension, armor)], "name": "clients"},
             ],
             "targetRefs": [target],
         },

@@ -41,7 +41,13 @@ class ClientGate(pulumi.ComponentResource):
             made.append(register(logical, obj, under(self, depends_on=list(made))))
         extension = register(
             f"{name}-extension",
-            traffic_extension(gate, namespace, args["gateway_name"], args.get("armor", [])),
+            traffic_extension(
+                gate,
+                namespace,
+                args["gateway_name"],
+                args.get("armor", []),
+                has_batches=args.get("batches", False),
+            ),
             under(self, depends_on=made),
         )
         self.extension_name = extension.urn.apply(lambda _: gate)

@@ -135,6 +135,8 @@ class ClientGateArgs(TypedDict):
     """Kubernetes service account that may read the secret (`WorkloadIdentity`)."""
     teams: dict[str, ClientTeamArgs]
     """Teams by name."""
+    batches: NotRequired[bool]
+    """Whether `/v1/files` and `/v1/batches` are behind the Gateway (`BatchService`). Default no."""
     cache: NotRequired[AnswerCacheArgs]
     """Cache of answers, for the teams that have `cached_answers`. Default: every answer is made."""
     anonymous: NotRequired[bool]
@@ -304,6 +306,8 @@ def document(
         found["models"] = {name: {"guards": list(of)} for name, of in models.items()}
     if store is not None:
         found["store"] = store.settings()
+    if args.get("batches", False):
+        found["batches"] = True
     cache = args.get("cache")
     if cache is not None and answers is not None:
         found["cache"] = {**_cache(cache, answers), "epoch": _epoch(args)}

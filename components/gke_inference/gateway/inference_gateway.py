@@ -101,6 +101,9 @@ class InferenceGatewayArgs(TypedDict):
     global_access: NotRequired[bool]
     """Internal only: whether clients of other regions reach it, as a global front needs. Default
     no."""
+    has_batches: NotRequired[bool]
+    """Whether `/v1/files` and `/v1/batches` are those of a `BatchService`: the body-based router
+    does not see them. Default no."""
     has_definitions: NotRequired[bool]
     """Whether the cluster has the kinds InferenceObjective and InferenceModelRewrite already, from
     another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
@@ -255,7 +258,9 @@ class InferenceGateway(pulumi.ComponentResource):
         router, replicas = f"{gateway}-body-router", int(args.get("router_replicas", 2))
         for obj in router_objects(router, namespace, replicas):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
-        extension = routing_extension(router, namespace, gateway, router)
+        extension = routing_extension(
+            router, namespace, gateway, router, has_batches=args.get("has_batches", False)
+        )
         register(f"{name}-router-{role_of(extension)}", extension, behind)
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:

@@ -24,6 +24,13 @@ PORT = 9004
 HEALTH_PORT = 9005
 COMPONENT = "body-router"
 """Value of `app.kubernetes.io/component` on its objects."""
+BATCH_PATHS = ("/v1/batches", "/v1/files")
+"""Paths of OpenAI's Batch API: their bodies name no model, and files are forms."""
+BATCH_CONDITION = " || ".join(
+    f"request.path == '{path}' || request.path.startsWith('{path}/')" for path in BATCH_PATHS
+)
+"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference). GKE
+takes no `^` and no `|` in the text of a condition, so that `matches` can say less."""
 _DISTROLESS_NONROOT_USER = 65532
 
 
@@ -60,11 +67,16 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
     ]
 
 
-def routing_extension(name: str, namespace: str, gateway: str, router: str) -> Manifest:
+def routing_extension(
+    name: str, namespace: str, gateway: str, router: str, *, has_batches: bool = False
+) -> Manifest:
     """Returns the GCPRoutingExtension that makes a Gateway call the router before it routes.
 
-    It fails closed: without the header no route could match, and a 404 would blame the client.
+    It fails closed: without the header no route could match, and a 404 would blame the client. It
+    ends a request whose body is not JSON (v1.2.0, pkg/bbr/handlers/request.go), so that it does not
+    see files of batches.
     """
+    condition = {"celExpressions": [{"celMatcher": f"!({BATCH_CONDITION})"}]}
     return manifest(
         "gateway_routing_extension",
         name,
@@ -93,6 +105,7 @@ def routing_extension(name: str, namespace: str, gateway: str, router: str) -> M
                             "timeout": "1s",
                         }
                     ],
+                    **({"matchCondition": condition} if has_batches else {}),
                     "name": "body-router",
                 }
             ],

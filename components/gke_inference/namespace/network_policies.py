@@ -16,6 +16,7 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
 )
+from gke_inference.batches import pods as batch_pods
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.clients import callout as client_gate
 from gke_inference.gateway import model_catalogue as gateway_catalogue
@@ -34,6 +35,9 @@ class AllowedIngressArgs(TypedDict):
 
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
+    batch_workers: NotRequired[bool]
+    """Whether workers of a `BatchService` are in the namespace, which read the queues that pickers
+    report. Default no."""
     cached_answers: NotRequired[bool]
     """Whether the `ClientGate` asks engines for the embeddings of questions. Default no."""
     client_gate: NotRequired[bool]
@@ -74,6 +78,8 @@ def network_policies(
         collectors,
     ]
     readers = [collectors]
+    if args.get("batch_workers", False):
+        readers.append({"podSelector": _pods(batch_pods.WORKER)})
     if args.get("stream_workers", False):
         readers.append({"podSelector": _pods(stream_worker.COMPONENT)})
     closed: tuple[Manifest, list[Manifest]] = ({}, [])

@@ -57,6 +57,8 @@ class AlertsArgs(TypedDict):
     """First part of each policy's name, such as the environment's."""
     backends: NotRequired[bool]
     """Whether `ModelBackends` called `relay` is in the namespace. Default no."""
+    batches: NotRequired[bool]
+    """Whether a `BatchService` is in the namespace. Default no."""
     clients: NotRequired[bool]
     """Whether a `ClientGate` called `client-gate` is in the namespace. Default no."""
     cost_limit_usd_per_hour: NotRequired[float]

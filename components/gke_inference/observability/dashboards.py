@@ -106,6 +106,7 @@ def scope_of(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
         exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
         models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
+        has_batches=bool(given.get("batches", False)),
         has_backends=bool(given.get("backends", False)),
         has_clients=bool(given.get("clients", False)),
         has_guards=bool(given.get("guards", False)),

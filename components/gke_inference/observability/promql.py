@@ -86,6 +86,8 @@ class Scope:
     """`external` or `internal`: which kind of load balancer stands in front."""
     has_backends: bool = False
     """Whether models run elsewhere."""
+    has_batches: bool = False
+    """Whether models answer batches."""
     has_clients: bool = False
     """Whether a gate tells clients apart."""
     has_guards: bool = False
@@ -109,6 +111,7 @@ class Scope:
         """What the stack says that an alert or a page may need."""
         said = {
             "backends": self.has_backends,
+            "batches": self.has_batches,
             "clients": self.has_clients,
             "guards": self.has_guards,
             "fallbacks": self.has_fallbacks,
@@ -215,6 +218,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "absent_gates": _absent_gates(scope),
         "absent_models": _absent(scope, None, ""),
         "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
+        "batches": inside,
         "cost_limit": f"{scope.cost_limit_usd_per_hour or 0:g}",
         "cost_per_hour": per_hour,
         "cost_per_million": f"{per_hour} / ({tokens} * 0.0036 > 0)",

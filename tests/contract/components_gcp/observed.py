@@ -26,6 +26,7 @@ SCOPE = Scope(
     namespace="models",
     cost_limit_usd_per_hour=50,
     has_backends=True,
+    has_batches=True,
     has_clients=True,
     has_guards=True,
     has_fallbacks=True,

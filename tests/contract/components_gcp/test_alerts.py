@@ -25,6 +25,13 @@ RELAY_METRICS = {
     for name in re.findall(r'"(relay_\w+)"', file.read_text())
 }
 """What relays export, as their source says it."""
+BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
+BATCH_METRICS = {
+    name + suffix
+    for name in re.findall(r'"(gke_inference_batch_\w+)"', (BATCHES / "metrics.py").read_text())
+    for suffix in ("", "_total")
+}
+"""What the service of batches and its workers export, as their source says it."""
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 UPTIME = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
 
@@ -54,7 +61,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
-    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
+    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS | BATCH_METRICS
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -95,6 +102,8 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
     }
     assert missing == {
         "BackendFails",
+        "BatchBehind",
+        "BatchRequestsFail",
         "CertificateExpires",
         "ClientGateAway",
         "ClientKeysNotRead",

@@ -41,7 +41,7 @@ GKE_METRICS = {
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
     r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
-    r"|\b(?:kube|inference|callout|relay)_\w+"
+    r"|\b(?:kube|inference|callout|relay|gke_inference_batch)_\w+"
 )
 
 

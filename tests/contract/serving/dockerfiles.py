@@ -15,6 +15,7 @@ _SECRET = re.compile(
 )
 _LAUNCHER = '["python3", "-m", "engine"]'
 _ENTRIES = {
+    "batch": '["python3", "-m", "workloads.batch"]',
     "callout": '["/callout"]',
     "guardrails": '["python3", "-m", "guardrails"]',
     "relay": '["/relay"]',

@@ -44,6 +44,8 @@ QUEUES = {
     "WorkloadPriorityClass": 2,
 }
 
+BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
+
 
 @pytest.mark.parametrize(
     ("name", "expected"),
@@ -53,6 +55,7 @@ QUEUES = {
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("streaming", STREAM),
         ("queues", QUEUES),
+        ("batch", BATCH),
     ],
 )
 def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):

@@ -113,3 +113,17 @@ def test_a_platform_without_identities_lets_everybody_in_as_one_team(world):
     world.start(keys=None, anonymous=True, teams={"anonymous": {"models": ["*"]}})
     assert world.ask(PROMPT, {"Authorization": "Bearer unused"}).status == 200
     assert world.servers.requests[-1][0]["x-gateway-inference-fairness-id"] == "anonymous"
+
+
+def test_a_file_larger_than_a_prompt_passes_with_the_team_of_its_caller(world):
+    world.start(batches=True)
+    body = json.dumps({"model": "llama", "max_tokens": 1, "prompt": "x" * 9_000_000}).encode()
+    form = {"content-type": "multipart/form-data; boundary=b", "x-gki-team": "forged"}
+    answer = world.ask(body, {**bearer("ada"), **form}, "/v1/files")
+    assert answer.status == 200
+    headers, seen = world.servers.requests[-1]
+    assert seen == body
+    assert headers["x-gki-team"] == "research"
+    assert "authorization" not in headers
+    assert world.ask(b"x", form, "/v1/files").status == 401
+    assert world.ask(None, bearer("ada"), "/v1/files/../load", "GET").status == 404

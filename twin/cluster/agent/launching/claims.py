@@ -15,10 +15,10 @@ _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
-_STREAM = r"(^|/)stream([:@][^/]*)?$"
+_OWN = r"(^|/)(batch|stream)([:@][^/]*)?$"
 JQ = (
     ".spec.containers[] | select((.image | "
-    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_STREAM}")) or '
+    f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
     '(.name == "weights-gate" and (.image | test("python")))) | .name'
 )
@@ -58,6 +58,8 @@ class Kind(enum.StrEnum):
     """The program of the platform that starts models once their weights are there."""
     STREAM = "stream"
     """The platform's worker of a stream."""
+    BATCH = "batch"
+    """The platform's service of batches, or a worker of it."""
     IDLE = "idle"
     """Nothing runs; it counts as running and ready."""
 
@@ -68,7 +70,7 @@ def kind_of(container: JsonObject) -> Kind:
     if re.search(_ENGINE, image):
         # the loader runs in the image of the engine beside it
         return Kind.LOADER if container["name"] == Kind.LOADER else Kind.ENGINE
-    match = re.search(_UPSTREAM, image)
+    match = re.search(_UPSTREAM, image) or re.search(_OWN, image)
     if match:
         return Kind(match.group(2))
     others = {
@@ -76,7 +78,6 @@ def kind_of(container: JsonObject) -> Kind:
         _GUARD: Kind.GUARD,
         _PD_PICKER: Kind.PD_PICKER,
         _SIDECAR: Kind.SIDECAR,
-        _STREAM: Kind.STREAM,
     }
     for pattern, kind in others.items():
         if re.search(pattern, image):

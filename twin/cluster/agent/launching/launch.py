@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from twin.cluster.agent.launching import (
+    batches,
     engines,
     groups,
     guards,
@@ -51,6 +52,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
     if kind in _PORT_FLAGS:
         return _upstream(container, kind, place)
     others = {
+        Kind.BATCH: _batch,
         Kind.CATALOGUE: _catalogue,
         Kind.GATE: _gate,
         Kind.GUARD: _guard,
@@ -222,6 +224,12 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
         [sys.executable, "-m", "simulator.sidecar", *given],
         {**_base(place), "GKE_INFERENCE_SIM_POD_IP": place.pod["status"]["podIP"]},
     )
+
+
+def _batch(container: JsonObject, place: Place) -> Launch:
+    given = _arguments(container, place)
+    variables = {**batches.environment(place.root), **_base(place), **place.services}
+    return Launch(Kind.BATCH, batches.command(given, place), variables)
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:

@@ -23,6 +23,8 @@ from twin.cluster.base.stages import STAGES, kwok_args
         ("registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0", Kind.PICKER),
         ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
         ("us-docker.pkg.dev/p/platform/callout@sha256:abc", Kind.CALLOUT),
+        ("us-docker.pkg.dev/p/platform/batch@sha256:abc", Kind.BATCH),
+        ("us-docker.pkg.dev/p/platform/stream@sha256:abc", Kind.STREAM),
         ("example/callouts:1", Kind.IDLE),
         ("us-docker.pkg.dev/p/platform/guardrails@sha256:abc", Kind.GUARD),
         ("example/guardrails-ui:1", Kind.IDLE),

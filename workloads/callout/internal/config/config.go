@@ -20,15 +20,17 @@ type Config struct {
 	Region    string
 	Replicas  int64
 	Anonymous bool
-	Teams     map[string]*Team
-	Prices    map[string]Price
-	Pools     map[string]string
-	Guards    map[string]Guard
-	Models    map[string]Model
-	Keys      Keys
-	JWT       []JWT
-	Store     *Store
-	Cache     *Cache
+	// Batches is whether the files and batches of teams are behind the gateway.
+	Batches bool
+	Teams   map[string]*Team
+	Prices  map[string]Price
+	Pools   map[string]string
+	Guards  map[string]Guard
+	Models  map[string]Model
+	Keys    Keys
+	JWT     []JWT
+	Store   *Store
+	Cache   *Cache
 }
 
 // Team is what a team may ask for and spend. A limit of 0 is none.
@@ -72,6 +74,7 @@ type document struct {
 	Region    string                     `json:"region"`
 	Replicas  int64                      `json:"replicas"`
 	Anonymous bool                       `json:"anonymous"`
+	Batches   bool                       `json:"batches"`
 	Teams     map[string]json.RawMessage `json:"teams"`
 	Prices    map[string]json.RawMessage `json:"prices"`
 	Pools     map[string]string          `json:"pools"`
@@ -94,7 +97,7 @@ func Parse(content []byte) (*Config, error) {
 		return nil, err
 	}
 	made := &Config{
-		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Pools: found.Pools,
+		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Batches: found.Batches, Pools: found.Pools,
 		Teams: map[string]*Team{}, Prices: map[string]Price{},
 		Guards: map[string]Guard{}, Models: map[string]Model{},
 	}

@@ -53,6 +53,7 @@ const (
 	prompt requestKind = iota
 	modelList
 	oneModel
+	stored
 )
 
 // promptPaths are what an engine answers for a model that the body names. Everything else is refused:
@@ -73,7 +74,10 @@ const modelsPath = "/v1/models"
 // teamModels is the list of a serving stack whose team shares the gateway's host with others.
 var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
 
-func kindOf(method, path string) (requestKind, *openai.Error) {
+func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
+	if hasBatches && storedPaths.MatchString(path) {
+		return storedKind(method)
+	}
 	isList := path == modelsPath || teamModels.MatchString(path)
 	isOne := strings.HasPrefix(path, modelsPath+"/")
 	switch {
@@ -99,7 +103,7 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 	}
 	e.path, _, _ = strings.Cut(first(e.headers, ":path"), "?")
 	var fault *openai.Error
-	if e.kind, fault = kindOf(first(e.headers, ":method"), e.path); fault != nil {
+	if e.kind, fault = kindOf(first(e.headers, ":method"), e.path, e.config.Batches); fault != nil {
 		return fault
 	}
 	if e.kind == oneModel {
@@ -112,6 +116,9 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 		if fault := e.checkBodyHeaders(); fault != nil {
 			return fault
 		}
+	}
+	if e.kind == stored {
+		return e.passOn()
 	}
 	if message.GetEndOfStream() {
 		return e.decide(false)
@@ -159,6 +166,9 @@ func (e *exchange) checkBodyHeaders() *openai.Error {
 }
 
 func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
+	if e.kind == stored {
+		return e.passPiece(message)
+	}
 	if e.decided {
 		return nil
 	}

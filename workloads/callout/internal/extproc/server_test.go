@@ -32,6 +32,7 @@ const file = `
 region: us-central1
 replicas: 1
 anonymous: true
+batches: true
 teams: {anonymous: {models: [m], objective: batch, requests_per_minute: 2, tokens_per_minute: 1000000}}
 prices: {m: {input_usd_per_million: 1000, output_usd_per_million: 2000}}
 `
@@ -203,6 +204,38 @@ func TestABodyIsHeldUntilItIsCompleteAndPassesUnchanged(t *testing.T) {
 	}
 	if got, isEnd := c.requestParts(len(sent)); got != sent || !isEnd {
 		t.Errorf("%d of %d bytes passed, end %v", len(got), len(sent), isEnd)
+	}
+}
+
+func TestAFilePassesPieceByPieceWithTheTeamOfItsCaller(t *testing.T) {
+	client, _ := gateway(t)
+	c := begin(t, client)
+	head := headers(":method", "POST", ":path", "/v1/files", "content-type", "multipart/form-data; boundary=b",
+		"authorization", "Bearer x", "x-gki-team", "forged", "x-gki-other", "1")
+	c.send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_RequestHeaders{
+		RequestHeaders: &extproc.HttpHeaders{Headers: head},
+	}})
+	mutation := c.receive().GetRequestHeaders().GetResponse().GetHeaderMutation()
+	if want := []string{"authorization", "x-gki-other"}; !slices.Equal(mutation.GetRemoveHeaders(), want) {
+		t.Errorf("removed %v", mutation.GetRemoveHeaders())
+	}
+	set := map[string]string{}
+	for _, option := range mutation.GetSetHeaders() {
+		set[option.GetHeader().GetKey()] = string(option.GetHeader().GetRawValue())
+	}
+	if set["x-gki-team"] != "anonymous" {
+		t.Errorf("set %v", set)
+	}
+	large := strings.Repeat("x", 3<<20) // more than a prompt may have
+	for at := 0; at < len(large); at += 1 << 20 {
+		c.send(requestBody(large[at:at+1<<20], false))
+		if got, isEnd := c.requestParts(1 << 20); len(got) != 1<<20 || isEnd {
+			t.Errorf("%d bytes passed, end %v", len(got), isEnd)
+		}
+	}
+	c.send(requestBody("", true))
+	if got, isEnd := c.requestParts(1); got != "" || !isEnd {
+		t.Errorf("%d bytes passed, end %v", len(got), isEnd)
 	}
 }
 

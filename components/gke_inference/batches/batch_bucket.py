@@ -1,0 +1,64 @@
+"""The bucket of batches: files and answers, which go by themselves after some days."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import storage
+
+from gke_inference.base.inputs import name_of, under, user_labels, whole
+
+_DAYS = 30
+
+
+class BatchBucketArgs(TypedDict):
+    """Inputs of `BatchBucket`."""
+
+    bucket_name: str
+    """Name of the bucket, unique in the world."""
+    location: str
+    """Region of the bucket: that of the service."""
+    project: pulumi.Input[str]
+    """Project of the bucket."""
+    force_destroy: NotRequired[bool]
+    """Delete every object with the bucket. Default no: a bucket that is not empty stays."""
+    kms_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for the bucket and its bills."""
+    retention_days: NotRequired[int]
+    """Days that files and batches are kept, 2 to 365. Default 30."""
+
+
+class BatchBucket(pulumi.ComponentResource):
+    """A regional bucket closed to the public, whose objects are deleted for good after some days.
+
+    What is deleted cannot be restored: prompts and answers are gone when their owner deletes them.
+    """
+
+    bucket_name: pulumi.Output[str]
+    """Global bucket name, without the `gs://` scheme."""
+
+    def __init__(
+        self, name: str, args: BatchBucketArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:BatchBucket", name, {}, opts)
+        days = whole(args, "retention_days", _DAYS, least=2, most=365)
+        bucket = storage.Bucket(
+            name,
+            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            force_destroy=args.get("force_destroy", False),
+            labels=user_labels(args, "batches"),
+            lifecycle_rules=[
+                {"action": {"type": "Delete"}, "condition": {"age": days}},
+                {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
+            ],
+            location=args["location"].upper(),  # as Cloud Storage reports it: no endless diff
+            name=name_of(args, "bucket_name", "bucket"),
+            project=args["project"],
+            public_access_prevention="enforced",
+            soft_delete_policy={"retention_duration_seconds": 0},
+            uniform_bucket_level_access=True,
+            opts=under(self),
+        )
+        self.bucket_name = bucket.name
+        self.register_outputs({"bucketName": self.bucket_name})

@@ -1,0 +1,152 @@
+"""OpenAI's Batch API behind a Gateway: the service, its route, and workers that follow it."""
+
+from typing import Any
+
+import pulumi
+
+from gke_inference.base.inputs import under, whole
+from gke_inference.base.manifests import (
+    Manifest,
+    deployment,
+    disruption_budget,
+    labels_for,
+    manifest,
+    register,
+    service,
+)
+from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
+from gke_inference.catalogue.versions import api
+from gke_inference.gateway import routes as gateway_routes
+from gke_inference.gateway.router import BATCH_PATHS
+
+from .pods import FILE, SERVICE, WORKER, scraping, service_pod, wall, worker_pod
+from .settings import (
+    PORT,
+    REPLICAS,
+    SHARD_LINES,
+    BatchServiceArgs,
+    check,
+    document,
+)
+
+BACKLOG = "gke_inference_batch_backlog"
+"""Series of the requests that wait, which the service reports."""
+_CALL_SECONDS = 600
+"""Longest call of the service: an upload or a download of 200 MB."""
+_SCALE_IN_SECONDS = 300
+
+
+class BatchService(pulumi.ComponentResource):
+    """Files and batches of teams, kept in a bucket, and workers that ask models about each request.
+
+    Requests are sent at least once and have one line of output each. Give the cluster's Kubernetes
+    provider in `opts`.
+    """
+
+    service_name: pulumi.Output[str]
+    """Name of the Service."""
+
+    def __init__(
+        self, name: str, args: BatchServiceArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:BatchService", name, {}, opts)
+        check(args)
+        given = {"bucket": args["bucket"], "endpoint": args["endpoint"]}
+        content = pulumi.Output.all(**given).apply(lambda found: document(args, found))
+        made: list[pulumi.Resource] = []
+        for role, obj in _objects(args, content).items():
+            logical = name if role == "deployment" else f"{name}-{role}"
+            made.append(register(logical, obj, under(self, depends_on=list(made))))
+        self.service_name = made[-1].urn.apply(lambda _: args["service_name"])
+        self.register_outputs({"serviceName": self.service_name})
+
+
+def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
+    """Returns the objects by role, in the order to create them."""
+    name, namespace = args["service_name"], args["namespace"]
+    worker = f"{name}-worker"
+    labels = labels_for(name, SERVICE)
+    plain = {key: value for key, value in args.items() if not isinstance(value, pulumi.Output)}
+    deadline = whole(args, "deadline_seconds", 600, least=10, most=3600)
+    ports: list[Manifest] = [{"name": "http", "port": PORT, "targetPort": "http"}]
+    workers = deployment(
+        worker, namespace, WORKER, worker_pod(args, worker, deadline), 1, files=plain
+    )
+    del workers["spec"]["replicas"]  # the autoscaler's alone
+    found = {
+        "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: content}),
+        "deployment": deployment(
+            name, namespace, SERVICE, service_pod(args), REPLICAS, files=plain
+        ),
+        "budget": disruption_budget(name, namespace, SERVICE),
+        "service": service(name, namespace, SERVICE, ports),
+        "monitoring": scraping(name, namespace, SERVICE),
+        "workers": workers,
+        "workers-budget": disruption_budget(worker, namespace, WORKER),
+        "workers-monitoring": scraping(worker, namespace, WORKER),
+        "workers-scaling": _autoscaler(args, worker),
+    }
+    callers = args.get("callers")
+    if callers is not None:
+        found["policy"] = wall(name, namespace, SERVICE, callers, is_called=True)
+        found["workers-policy"] = wall(worker, namespace, WORKER, callers, is_called=False)
+    policies = gateway_routes.policies(
+        name,
+        namespace,
+        api("service"),
+        health_path="/health",
+        port=PORT,
+        timeout_seconds=_CALL_SECONDS,
+        log_percent=float(args.get("log_percent", 100)),
+        security_policy=args["gateway_name"] if args["exposure"] == "external" else None,
+    )
+    found |= dict(zip(("health", "edge"), policies, strict=True))
+    return {**found, "route": _route(args)}
+
+
+def _route(args: BatchServiceArgs) -> Manifest:
+    """Returns the HTTPRoute: its paths are longer than those of models, and so win over them."""
+    name, namespace = args["service_name"], args["namespace"]
+    reference = {"group": "", "kind": api("service").kind, "name": name, "port": PORT, "weight": 1}
+    matches = [{"path": {"type": "PathPrefix", "value": path}} for path in BATCH_PATHS]
+    head = gateway_routes.route_head(namespace, args["gateway_name"], args.get("hostname"))
+    rules = [{"backendRefs": [reference], "matches": matches}]
+    labels = labels_for(name, SERVICE)
+    return manifest("http_route", name, namespace, labels=labels, spec={**head, "rules": rules})
+
+
+def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
+    """Returns the HorizontalPodAutoscaler: a worker for each share of requests that waits."""
+    kind = api("deployment")
+    selector = {
+        "resource.labels.cluster": args["cluster_name"],
+        "resource.labels.namespace": args["namespace"],
+    }
+    return manifest(
+        "autoscaler",
+        worker,
+        args["namespace"],
+        labels=labels_for(worker, WORKER),
+        spec={
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": _SCALE_IN_SECONDS}},
+            "maxReplicas": whole(args, "max_workers", 4, least=1, most=100),
+            "metrics": [
+                {
+                    "external": {
+                        "metric": {
+                            "name": cloud_monitoring_name(BACKLOG),
+                            "selector": {"matchLabels": selector},
+                        },
+                        "target": {"averageValue": str(SHARD_LINES), "type": "AverageValue"},
+                    },
+                    "type": "External",
+                }
+            ],
+            "minReplicas": whole(args, "min_workers", 1, least=0, most=1),
+            "scaleTargetRef": {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "name": worker,
+            },
+        },
+    )

@@ -1,0 +1,162 @@
+"""The pods of batches: the service, and the workers, of one image."""
+
+from typing import Any
+
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    NAME_LABEL,
+    Manifest,
+    available,
+    hardened_pod,
+    labels_for,
+    manifest,
+    spread,
+)
+from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.catalogue.versions import image
+
+from .settings import (
+    KEY_FOLDER,
+    METRICS_PORT,
+    PORT,
+    SCRATCH_FOLDER,
+    BatchCallersArgs,
+    BatchServiceArgs,
+)
+
+SERVICE = "batch-service"
+"""Value of `app.kubernetes.io/component` on the objects of the service."""
+WORKER = "batch-worker"
+"""Value of `app.kubernetes.io/component` on the objects of the workers."""
+FILE = "settings.json"
+_FOLDER = "/etc/batch"
+_USER = 1000
+_END_SECONDS = 60
+"""Beyond the longest answer, for a worker that has to keep and give back what it has."""
+_SCRATCH = "2Gi"
+"""Room for some uploads of 200 MB at once."""
+
+
+def service_pod(args: BatchServiceArgs) -> Manifest:
+    """Returns the spec of the service's pods."""
+    container = _container("serve", {"limits": {"memory": "1Gi"}, "requests": _requests("512Mi")})
+    container["ports"].insert(0, {"containerPort": PORT, "name": "http"})
+    container["livenessProbe"] = {
+        "httpGet": {"path": "/health", "port": "http"},
+        "initialDelaySeconds": 5,
+        "periodSeconds": 10,
+    }
+    container["volumeMounts"].append({"mountPath": SCRATCH_FOLDER, "name": "scratch"})
+    name = args["service_name"]
+    return available(
+        name,
+        {
+            "containers": [container],
+            "securityContext": hardened_pod(_USER),
+            "serviceAccountName": args["service_account"],
+            "volumes": [
+                _settings(name),
+                {"emptyDir": {"sizeLimit": _SCRATCH}, "name": "scratch"},
+            ],
+        },
+    )
+
+
+def worker_pod(args: BatchServiceArgs, name: str, deadline_seconds: int) -> Manifest:
+    """Returns the spec of the workers' pods, which finish the requests that they began."""
+    container = _container("work", {"limits": {"memory": "1Gi"}, "requests": _requests("256Mi")})
+    container["livenessProbe"] = {"periodSeconds": 10, "tcpSocket": {"port": "metrics"}}
+    volumes = [_settings(args["service_name"])]
+    if secret := args.get("key_secret"):
+        container["volumeMounts"].append({"mountPath": KEY_FOLDER, "name": "key", "readOnly": True})
+        volumes.append({"name": "key", "secret": {"secretName": secret}})
+    return {
+        "containers": [container],
+        "securityContext": hardened_pod(_USER),
+        "serviceAccountName": args["service_account"],
+        "terminationGracePeriodSeconds": deadline_seconds + _END_SECONDS,
+        "topologySpreadConstraints": spread(name)[1:],
+        "volumes": volumes,
+    }
+
+
+def _requests(memory: str) -> dict[str, str]:
+    return {"cpu": "100m", "memory": memory}
+
+
+def _container(role: str, resources: Manifest) -> Manifest:
+    return {
+        "args": [role, f"{_FOLDER}/{FILE}"],
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "image": image("batch").reference,
+        "name": "batch",
+        "ports": [{"containerPort": METRICS_PORT, "name": "metrics"}],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 5},
+        "resources": resources,
+        "securityContext": HARDENED_CONTAINER,
+        "startupProbe": {
+            "failureThreshold": 60,
+            "periodSeconds": 2,
+            "tcpSocket": {"port": "metrics"},
+        },
+        "volumeMounts": [{"mountPath": _FOLDER, "name": "settings", "readOnly": True}],
+    }
+
+
+def _settings(name: str) -> Manifest:
+    return {"configMap": {"name": name}, "name": "settings"}
+
+
+def scraping(name: str, namespace: str, component: str) -> Manifest:
+    """Returns the PodMonitoring of the service's or the workers' metrics."""
+    labels = labels_for(name, component)
+    return manifest(
+        "pod_monitoring",
+        name,
+        namespace,
+        labels=labels,
+        spec={
+            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
+            "selector": {"matchLabels": labels},
+        },
+    )
+
+
+def wall(
+    name: str, namespace: str, component: str, callers: BatchCallersArgs, *, is_called: bool
+) -> Manifest:
+    """Returns the NetworkPolicy of some pods.
+
+    Args:
+        name: Of their Deployment.
+        namespace: Of the pods.
+        component: Of their labels.
+        callers: Who may reach them.
+        is_called: Whether the gateway calls them.
+    """
+    collectors = {"kubernetes.io/metadata.name": callers["metrics_namespace"]}
+    ingress: list[dict[str, Any]] = [
+        {
+            "from": [{"namespaceSelector": {"matchLabels": collectors}}],
+            "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],
+        }
+    ]
+    if is_called:
+        ranges = [callers["proxies_cidr"], *sorted(HEALTH_CHECK_RANGES)]
+        ingress.append(
+            {
+                "from": [{"ipBlock": {"cidr": cidr}} for cidr in ranges],
+                "ports": [{"port": PORT, "protocol": "TCP"}],
+            }
+        )
+    return manifest(
+        "network_policy",
+        name,
+        namespace,
+        labels=labels_for(name, component),
+        spec={
+            "ingress": ingress,
+            "podSelector": {"matchLabels": {NAME_LABEL: name}},
+            "policyTypes": ["Ingress"],
+        },
+    )

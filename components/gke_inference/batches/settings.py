@@ -1,0 +1,128 @@
+"""Inputs of batches, their checks, and the settings that the programs read."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, whole
+
+PORT = 8000
+METRICS_PORT = 9090
+KEY_FOLDER = "/etc/batch-key"
+SCRATCH_FOLDER = "/var/scratch"
+SHARD_LINES = 500
+"""Requests that a worker takes at a time, and so what one worker is for."""
+REPLICAS = 2
+
+
+class BatchModelArgs(TypedDict):
+    """A name that requests may have in `model`."""
+
+    endpoints: list[str]
+    """Endpoints that it answers, such as `/v1/chat/completions`."""
+    objective: NotRequired[str]
+    """InferenceObjective of its requests. Default none."""
+
+
+class BatchCallersArgs(TypedDict):
+    """Who may reach the pods of batches."""
+
+    metrics_namespace: str
+    """Namespace of Managed Prometheus' collectors."""
+    proxies_cidr: str
+    """Range of the load balancer's proxies: the region's proxy-only subnet."""
+
+
+class BatchServiceArgs(TypedDict):
+    """Inputs of `BatchService`."""
+
+    bucket: pulumi.Input[str]
+    """Name of the bucket: `BatchBucket.bucket_name`."""
+    cluster_name: str
+    """Cluster of the service, as the backlog is a series of its own."""
+    endpoint: pulumi.Input[str]
+    """URL of the gateway in front of the models."""
+    exposure: str
+    """`external` or `internal`, as of the Gateway."""
+    gateway_name: str
+    """Kubernetes name of the Gateway (`InferenceGateway` with `hasBatches`)."""
+    models: dict[str, BatchModelArgs]
+    """Models and adapters that requests may name."""
+    namespace: str
+    """Namespace of the Gateway, the service and the workers."""
+    service_account: str
+    """Kubernetes service account that may write the bucket (`WorkloadIdentity`)."""
+    service_name: str
+    """Kubernetes name of the service's objects; the workers' is `NAME-worker`."""
+    callers: NotRequired[BatchCallersArgs]
+    """Who may reach the pods. Default: everybody, without any policy. With `teams` that is not
+    safe: whoever reaches the service may name any team."""
+    deadline_seconds: NotRequired[int]
+    """Longest answer, 10 to 3600. Default 600."""
+    hostname: NotRequired[str]
+    """Host clients use. Default: every host of the Gateway."""
+    key_secret: NotRequired[str]
+    """Kubernetes Secret with the key of a team of clients in `key`, where the gateway wants one."""
+    log_percent: NotRequired[float]
+    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    max_workers: NotRequired[int]
+    """Most workers. Default 4."""
+    min_workers: NotRequired[int]
+    """Fewest workers: 1 (default), or 0 where the cluster can scale to zero."""
+    pickers: NotRequired[list[str]]
+    """`HOST:PORT` of the metrics of the pools' pickers. Default: queues are not looked at."""
+    requests_per_worker: NotRequired[int]
+    """Most requests that one worker has under way, 1 to 200. Default 16."""
+    retention_days: NotRequired[int]
+    """Days that the bucket keeps objects. Default 30."""
+    teams: NotRequired[dict[str, list[str]]]
+    """Names that each team of a `ClientGate` may use; an empty list is all. Default: clients are
+    not told apart, and everybody sees all files."""
+
+
+def check(args: BatchServiceArgs) -> None:
+    """Check the settings.
+
+    Raises:
+        pulumi.InputPropertyError: A name or a number is wrong.
+    """
+    name_of(args, "service_name", "namespace")
+    name_of(args, "namespace", "namespace")
+    if not args["models"]:
+        raise pulumi.InputPropertyError("models", "must have one or more, got none")
+    least = whole(args, "min_workers", 1, least=0, most=1)
+    whole(args, "max_workers", 4, least=max(least, 1), most=100)
+    whole(args, "deadline_seconds", 600, least=10, most=3600)
+    whole(args, "requests_per_worker", 16, least=1, most=200)
+    whole(args, "retention_days", 30, least=2, most=365)
+
+
+def document(args: BatchServiceArgs, given: Mapping[str, str]) -> str:
+    """Returns the settings of service and workers (workloads/batch/settings.py) as JSON.
+
+    Args:
+        args: Of the component.
+        given: `bucket` and `endpoint`, once they are known.
+    """
+    found: dict[str, Any] = {
+        "bucket": given["bucket"],
+        "deadline_seconds": whole(args, "deadline_seconds", 600, least=10, most=3600),
+        "endpoint": given["endpoint"],
+        "metrics_of_pickers": [f"http://{picker}/metrics" for picker in args.get("pickers", [])],
+        "metrics_port": METRICS_PORT,
+        "models": {name: dict(model) for name, model in args["models"].items()},
+        "most_in_flight": whole(args, "requests_per_worker", 16, least=1, most=200),
+        "port": PORT,
+        "replicas": REPLICAS,
+        "retention_days": whole(args, "retention_days", 30, least=2, most=365),
+        "scratch": SCRATCH_FOLDER,
+        "shard_lines": SHARD_LINES,
+    }
+    if args.get("key_secret"):
+        found["key_file"] = f"{KEY_FOLDER}/key"
+    teams = args.get("teams")
+    if teams is not None:
+        found["teams"] = {team: list(names) or None for team, names in teams.items()}
+    return json.dumps(found, indent=1, sort_keys=True)

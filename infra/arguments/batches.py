@@ -1,0 +1,109 @@
+"""The translator of batches: the bucket, the identity of the pods, service and workers."""
+
+import pulumi
+
+from gke_inference.batches.batch_bucket import BatchBucketArgs
+from gke_inference.batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
+from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from infra.arguments.ingress import collectors_namespace
+from infra.plan import RegionPlan
+from infra.plan.batches import SERVICE, BatchModel, BatchPlan
+from infra.plan.clients import gated
+from infra.plan.endpoint import endpoint
+from infra.plan.front import has_internal_gateways
+from infra.plan.names import Names
+from infra.stack import Exposure, Platform
+
+_ANONYMOUS = "anonymous"
+
+
+def bucket_args(
+    platform: Platform, batches: BatchPlan, region: RegionPlan
+) -> BatchBucketArgs | None:
+    """Return the arguments of the bucket; none where it exists."""
+    if batches.settings.bucket is not None:
+        return None
+    args = BatchBucketArgs(
+        bucket_name=batches.bucket,
+        force_destroy=not platform.protection,
+        labels={"env": platform.environment},
+        location=region.name,
+        project=platform.project,
+        retention_days=batches.settings.retention_days,
+    )
+    if region.settings.data_key is not None:
+        args["kms_key"] = region.settings.data_key
+    return args
+
+
+def identity_args(platform: Platform, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
+    """Return the arguments of the identity of service and workers: the bucket, and nothing else."""
+    return WorkloadIdentityArgs(
+        bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=SERVICE,
+    )
+
+
+def service_args(
+    platform: Platform,
+    batches: BatchPlan,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    bucket: pulumi.Input[str],
+) -> BatchServiceArgs:
+    """Return the arguments of the service and its workers.
+
+    Args:
+        platform: The stack.
+        batches: Its batches.
+        region: Their region.
+        address: Of the region's gateway.
+        bucket: Name of the bucket.
+    """
+    settings, gateway = batches.settings, platform.gateway
+    is_internal = has_internal_gateways(gateway)
+    pools = dict.fromkeys(model.pool for model in batches.models if model.pool is not None)
+    args = BatchServiceArgs(
+        bucket=bucket,
+        cluster_name=region.cluster_name,
+        deadline_seconds=settings.deadline_seconds,
+        endpoint=address.apply(lambda found: endpoint(gateway, found)),
+        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        gateway_name=Names(platform).gateway(),
+        log_percent=gateway.log_percent,
+        max_workers=settings.workers.max,
+        min_workers=settings.workers.min,
+        models={model.name: _model(batches, model) for model in batches.models},
+        namespace=region.namespace,
+        pickers=[f"{pool}-picker.{region.namespace}.svc:{PICKER_METRICS_PORT}" for pool in pools],
+        requests_per_worker=settings.workers.requests,
+        retention_days=settings.retention_days,
+        service_account=SERVICE,
+        service_name=SERVICE,
+    )
+    if platform.network_policies:
+        args["callers"] = BatchCallersArgs(
+            metrics_namespace=collectors_namespace(region.settings.mode),
+            proxies_cidr=region.settings.proxies,
+        )
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    if settings.key_secret is not None:
+        args["key_secret"] = settings.key_secret
+    clients = gated(platform)
+    if clients is not None:
+        args["teams"] = {name: list(team.models or ()) for name, team in clients.teams.items()}
+        if clients.anonymous is not None:
+            args["teams"].setdefault(_ANONYMOUS, [])
+    return args
+
+
+def _model(batches: BatchPlan, model: BatchModel) -> BatchModelArgs:
+    args = BatchModelArgs(endpoints=list(model.endpoints))
+    if model.pool is not None:
+        args["objective"] = f"{model.pool}-{batches.settings.priority.value}"
+    return args

@@ -1,0 +1,55 @@
+"""Rules about batches: models that answer, one region that has the files, and a key."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import InputError
+from infra.plan.batches import answering, region_of
+from infra.plan.clients import gated
+from infra.stack import Batches, Layer, Platform, Task
+from infra.stack.problems import join, one_of
+
+
+def check_batches(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with the batches of a platform."""
+    batches = platform.batches
+    if batches is None:
+        return
+    if platform.layer is not Layer.ALL:
+        rule = "must be left out where layer is platform or serving"
+        yield InputError("batches", rule, batches.completion_window.value)
+        return
+    problems = list(_check_region(platform, batches))
+    yield from problems
+    if not problems:
+        yield from _check_models(platform, batches)
+    clients = gated(platform)
+    if clients is not None and clients.anonymous is None and batches.key_secret is None:
+        rule = "is required where clients have teams: requests without a key get 401"
+        yield InputError("batches.key_secret", rule)
+
+
+def _check_region(platform: Platform, batches: Batches) -> Iterator[InputError]:
+    if platform.gateway.front is not None:
+        rule = "must be left out where gateway.front is set: files are in one region only"
+        yield InputError("batches", rule, platform.gateway.front.value)
+    elif batches.region is None and len(platform.regions) > 1:
+        rule = "is required where there are several regions: one of them has the files"
+        yield InputError("batches.region", rule)
+    elif batches.region is not None and batches.region not in platform.regions:
+        yield one_of("batches.region", batches.region, list(platform.regions))
+
+
+def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
+    region = region_of(platform, batches)
+    for at, name in enumerate(batches.models or ()):
+        where = join("batches.models", at)
+        model = platform.models.get(name)
+        if model is None:
+            yield one_of(where, name, sorted(platform.models))
+        elif model.task is Task.IMAGE:
+            yield InputError(where, "must be a model of task generate or embed", name)
+        elif region not in platform.regions_of(model):
+            yield InputError(where, f"must be a model that runs in {region}", name)
+    if not answering(platform, batches) and batches.models is None:
+        rule = f"needs a model of task generate or embed in {region}"
+        yield InputError("batches", rule, "none")

@@ -1,0 +1,124 @@
+"""Batches of a stack: what a region builds for them, and what stays as it was without them."""
+
+import json
+from typing import Any
+
+from infra.cost.stack_cost import stack_cost
+from infra.plan import resolve
+from infra.plan.batches import batches
+from infra.plan.gke_version import needed
+from infra.plan.image_names import needed as images_of
+from infra.reading.load import parse
+from tests.contract.infra.broken_stacks import edited
+
+
+def platform_with(settings: Any, *more: dict[str, Any]) -> Any:
+    rapid = {"at": ["regions", "us-central1", "release_channel"], "value": "rapid"}
+    edits = [rapid, {"at": ["batches"], "value": settings}, *more]
+    return parse(json.dumps(edited("dev", edits)))
+
+
+def settings_of(recorder: Any) -> Any:
+    maps = [seen.inputs for seen in recorder.all("kubernetes:core/v1:ConfigMap")]
+    (found,) = [each for each in maps if each["metadata"]["name"] == "batch"]
+    return json.loads(found["data"]["settings.json"])
+
+
+def named(recorder: Any, kind: str, name: str) -> Any:
+    (found,) = [
+        seen.inputs for seen in recorder.all(kind) if seen.inputs["metadata"]["name"] == name
+    ]
+    return found
+
+
+def test_all_models_that_answer_texts_answer_batches_with_the_priority_of_the_batch(
+    deployed: Any,
+) -> None:
+    found = settings_of(deployed(platform_with({})))
+    chat = ["/v1/chat/completions", "/v1/completions"]
+    assert found["models"]["llama-3.1-8b"] == {
+        "endpoints": chat,
+        "objective": "llama-3-1-8b-batch",
+    }
+    assert found["models"]["qwen3-embedding-0.6b"] == {"endpoints": ["/v1/embeddings"]}
+    assert "http://llama-3-1-8b-picker.models.svc:9090/metrics" in found["metrics_of_pickers"]
+    assert "teams" not in found
+    assert found["endpoint"].startswith("http")
+
+
+def test_a_bucket_is_made_whose_objects_go_by_themselves(deployed: Any) -> None:
+    platform = platform_with({"retention_days": 7})
+    seen = deployed(platform)
+    plan = batches(platform)
+    assert plan is not None
+    (bucket,) = [
+        each.inputs
+        for each in seen.all("gcp:storage/bucket:Bucket")
+        if each.inputs["name"] == plan.bucket
+    ]
+    assert {"action": {"type": "Delete"}, "condition": {"age": 7}} in bucket["lifecycleRules"]
+    assert bucket["softDeletePolicy"] == {"retentionDurationSeconds": 0}
+    grants = seen.all("gcp:storage/bucketIAMMember:BucketIAMMember")
+    (grant,) = [each.inputs for each in grants if each.inputs["bucket"] == plan.bucket]
+    assert grant["member"].endswith("/subject/ns/models/sa/batch")
+    assert grant["role"] == "roles/storage.objectUser"
+
+
+def test_a_bucket_that_exists_is_taken(deployed: Any) -> None:
+    seen = deployed(platform_with({"bucket": "acme-batches"}))
+    names = [each.inputs["name"] for each in seen.all("gcp:storage/bucket:Bucket")]
+    assert not [name for name in names if "batches" in name]
+    assert settings_of(seen)["bucket"] == "acme-batches"
+
+
+def test_the_paths_of_batches_pass_by_the_body_router(deployed: Any) -> None:
+    seen = deployed(platform_with({}))
+    route = named(seen, "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "batch")
+    (rule,) = route["spec"]["rules"]
+    assert [each["path"]["value"] for each in rule["matches"]] == ["/v1/batches", "/v1/files"]
+    (extension,) = [
+        each.inputs["spec"]["extensionChains"]
+        for each in seen.all("kubernetes:networking.gke.io/v1:GCPRoutingExtension")
+    ]
+    ((condition,),) = [chain["matchCondition"]["celExpressions"] for chain in extension]
+    assert condition == {
+        "celMatcher": "!(request.path == '/v1/batches' || request.path.startsWith('/v1/batches/')"
+        " || request.path == '/v1/files' || request.path.startsWith('/v1/files/'))"
+    }
+
+
+def test_teams_bring_their_models_and_workers_a_key(deployed: Any) -> None:
+    teams = {"teams": {"red": {"models": ["llama-3.1-8b"]}, "blue": {}}}
+    clients = {"at": ["clients"], "value": {**teams, "counters": "local"}}
+    seen = deployed(platform_with({"key_secret": "batch-key"}, clients))
+    found = settings_of(seen)
+    assert found["teams"] == {"red": ["llama-3.1-8b"], "blue": None}
+    assert found["key_file"] == "/etc/batch-key/key"
+    gate = named(seen, "kubernetes:core/v1:ConfigMap", "client-gate")
+    assert json.loads(gate["data"]["callout.yaml"])["batches"] is True
+    (extension,) = seen.all("kubernetes:networking.gke.io/v1:GCPTrafficExtension")
+    chains = extension.inputs["spec"]["extensionChains"]
+    assert [chain["name"] for chain in chains] == ["files", "clients"]
+
+
+def test_workers_that_scale_to_none_need_the_gke_that_does() -> None:
+    (idle, *_) = resolve(platform_with({"workers": {"min": 0}})).regions.values()
+    assert needed(idle)[0] == "1.37"
+    (other, *_) = resolve(platform_with({})).regions.values()
+    assert needed(other)[0] != "1.37"
+
+
+def test_a_stack_without_batches_has_nothing_of_them(deployed: Any) -> None:
+    platform = parse(json.dumps(edited("dev", [])))
+    seen = deployed(platform)
+    names = [each.inputs["metadata"]["name"] for each in seen.all("kubernetes:apps/v1:Deployment")]
+    assert not [name for name in names if name.startswith("batch")]
+    (extension,) = seen.all("kubernetes:networking.gke.io/v1:GCPRoutingExtension")
+    assert "matchCondition" not in extension.inputs["spec"]["extensionChains"][0]
+    assert "batch" not in images_of(resolve(platform))
+    assert "batch" in images_of(resolve(platform_with({})))
+
+
+def test_the_bucket_is_in_the_cost() -> None:
+    parts = stack_cost(resolve(platform_with({}))).parts
+    assert [part.quantity for part in parts if "of batches" in part.what] == ["1 buckets"]

@@ -1,0 +1,90 @@
+"""Batches on the whole platform: OpenAI's client, the real gateway, and people beside them."""
+
+import os
+import signal
+import time
+
+import openai
+import pytest
+
+from tests.platform.batch.rig import CHAT, MODEL, People, chat, client, pids
+from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU
+from tests.running.batch.world import jsonl, over, read, submit
+from tests.running.stream.world import until
+from twin.world.capacity import StockLine
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(14_400)]
+
+NO_SPOT_L4 = StockLine(zone="*", accelerator="nvidia-l4", provisioning="spot", chips=0)
+LINES = 600
+"""More than one worker's share, so that there are two."""
+
+
+def answered(api, batch):
+    return api.batches.retrieve(batch.id).request_counts.completed
+
+
+def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_die(platform):
+    api = client(platform.url)
+    # what is not of batches stays where it was
+    assert MODEL in [model.id for model in api.models.list()]
+    with pytest.raises(openai.NotFoundError):
+        api.files.retrieve("file-none")
+    with pytest.raises(openai.BadRequestError, match="no model of this platform answers"):
+        submit(api, jsonl([chat(0)]), "/v1/responses")
+    lines = [chat(number) for number in range(LINES)]
+    lines[7] = chat(7, max_tokens=-1)
+    people = People(api)
+    try:
+        batch = submit(api, jsonl(lines), CHAT)
+        for role in ("work", "serve", "work"):
+            until(lambda: pids(platform.paths, role), 60)  # noqa: B023 - called in this round
+            seen = answered(api, batch)
+            until(lambda: answered(api, batch) > seen, 90)  # noqa: B023 - called in this round
+            os.kill(pids(platform.paths, role)[0], signal.SIGKILL)
+        done = over(api, batch, 300)
+    finally:
+        people.stop()
+    assert done.status == "completed"
+    counts = {"total": LINES, "completed": LINES - 1, "failed": 1}
+    assert done.request_counts.to_dict() == counts
+    output = read(api, done.output_file_id)
+    assert [each["custom_id"] for each in output] == [f"r{n}" for n in range(LINES) if n != 7]
+    assert all(each["response"]["body"]["choices"] for each in output)
+    (failure,) = read(api, done.error_file_id)
+    assert (failure["custom_id"], failure["response"]["status_code"]) == ("r7", 400)
+    assert people.failed == []
+    assert people.answered >= 10
+
+
+@pytest.mark.parametrize(
+    ("lines", "shares"),
+    [
+        pytest.param(1500, (0.05,), id="short"),
+        pytest.param(50_000, (0.1, 0.4), id="full", marks=pytest.mark.soak),
+    ],
+)
+def test_every_request_has_one_line_through_preemptions_and_a_stockout(
+    platform, lines, shares, record_property
+):
+    def on_spot():
+        return [pod for pod in platform.ready() if "-gpu-" in pod]
+
+    api = client(platform.url)
+    until(on_spot, 120)
+    began = time.monotonic()
+    batch = submit(api, jsonl([chat(number) for number in range(lines)]), CHAT)
+    for share in shares:
+        until(lambda: answered(api, batch) >= share * lines, 7200)  # noqa: B023 - in this round
+        until(on_spot, 300)
+        platform.world(TPU, NO_OTHER_TPU, NO_L4, NO_SPOT_L4)  # taken away, and none to be had
+        until(lambda: not on_spot(), 60)
+        seen = answered(api, batch)
+        until(lambda: answered(api, batch) > seen, 300)  # noqa: B023 - called in this round
+        platform.world(TPU, NO_OTHER_TPU, NO_L4)
+    done = over(api, batch, 7200)
+    seconds = time.monotonic() - began
+    assert done.request_counts.to_dict() == {"total": lines, "completed": lines, "failed": 0}
+    output = read(api, done.output_file_id)
+    assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(lines)]
+    record_property("figures", f"{lines:,} requests, one line each, in {seconds:.0f} s")

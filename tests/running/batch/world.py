@@ -1,0 +1,197 @@
+"""Batches: a bucket, the service and workers as processes, and a model that a test tells things."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import openai
+
+from tests.running.stream.world import Model, until
+from twin.host.ports import free_port, free_ports
+from twin.toolchain import tool
+
+MODELS = {
+    "llama": {
+        "endpoints": ["/v1/chat/completions", "/v1/completions"],
+        "objective": "llama-batch",
+    },
+    "embed": {"endpoints": ["/v1/embeddings"]},
+}
+
+
+def line(number: int, **changes: Any) -> dict[str, Any]:
+    """Return one request of a batch."""
+    body = {"model": "llama", "prompt": str(number)}
+    request = {"custom_id": f"r{number}", "method": "POST", "url": "/v1/completions", "body": body}
+    return {**request, **changes}
+
+
+def jsonl(lines: list[Any]) -> bytes:
+    """Return lines as a file."""
+    return b"".join(
+        each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n" for each in lines
+    )
+
+
+class Program:
+    """The service or a worker."""
+
+    def __init__(
+        self, role: str, folder: Path, settings: dict[str, Any], environment: dict[str, str]
+    ) -> None:
+        self.port, self.metrics_port = free_ports(2)
+        file = folder / f"{role}-{self.port}.json"
+        own = {"address": "127.0.0.1", "port": self.port, "metrics_port": self.metrics_port}
+        file.write_text(json.dumps({**settings, **own}))
+        self.log = folder / f"{role}-{self.port}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(file)],
+                stderr=log,
+                stdout=log,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        word = b'"serving"', b'"working"'
+        until(
+            lambda: (
+                self.process.poll() is not None
+                or any(each in self.log.read_bytes() for each in word)
+            )
+        )
+        assert self.process.poll() is None, self.log.read_text()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def metric(self, name: str) -> float:
+        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+
+class World:
+    """A bucket, and what uses it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.model = Model()
+        self.programs: list[Program] = []
+        self.storage = f"http://127.0.0.1:{free_port()}"
+        root = folder / "gcs"
+        with (folder / "gcs.log").open("wb") as log:
+            self._storage = subprocess.Popen(
+                [
+                    tool("fake-gcs-server"),
+                    "-scheme=http",
+                    "-host=127.0.0.1",
+                    f"-port={self.storage.rpartition(':')[2]}",
+                    "-backend=filesystem",
+                    f"-filesystem-root={root}",
+                    f"-external-url={self.storage}",
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        until(self._has_bucket)
+        self.environment = {"STORAGE_EMULATOR_HOST": self.storage, "NO_PROXY": "127.0.0.1"}
+        self.settings: dict[str, Any] = {
+            "bucket": "batches",
+            "endpoint": self.model.url,
+            "models": MODELS,
+            "first_wait_seconds": 0.05,
+            "longest_wait_seconds": 0.3,
+            "keep_seconds": 0.05,
+            "lease_seconds": 2.0,
+            "poll_seconds": 0.2,
+            "shard_lines": 10,
+        }
+
+    def _has_bucket(self) -> bool:
+        body = json.dumps({"name": "batches"}).encode()
+        asked = urllib.request.Request(f"{self.storage}/storage/v1/b?project=acme", body)  # noqa: S310
+        try:
+            with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def run(self, role: str, **changes: Any) -> Program:
+        made = Program(role, self.folder, {**self.settings, **changes}, self.environment)
+        self.programs.append(made)
+        made.wait()
+        return made
+
+    def serve(self, **changes: Any) -> Program:
+        return self.run("serve", **changes)
+
+    def work(self, **changes: Any) -> Program:
+        return self.run("work", **changes)
+
+    def objects(self, prefix: str = "") -> list[str]:
+        url = f"{self.storage}/storage/v1/b/batches/o?prefix={prefix}"
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of this machine
+            return [each["name"] for each in json.loads(answer.read()).get("items", [])]
+
+    def stop(self) -> None:
+        for program in self.programs:
+            if program.process.poll() is None:
+                program.kill()
+        self._storage.kill()
+        self._storage.wait(10)
+        self.model.stop()
+
+
+def client(program: Program, team: str | None = None) -> openai.OpenAI:
+    """Return OpenAI's client of a service; the team is what the gate would write."""
+    headers = {} if team is None else {"x-gki-team": team}
+    return openai.OpenAI(
+        base_url=program.url, api_key="none", default_headers=headers, max_retries=0
+    )
+
+
+def submit(api: openai.OpenAI, content: bytes, endpoint: Any = "/v1/completions") -> Any:
+    """Return a new batch of a file."""
+    file = api.files.create(file=("in.jsonl", content), purpose="batch")
+    return api.batches.create(
+        input_file_id=file.id, endpoint=endpoint, completion_window="24h", metadata={"n": "1"}
+    )
+
+
+def over(api: openai.OpenAI, batch: Any, seconds: float = 40) -> Any:
+    """Return a batch once it is over."""
+    found: list[Any] = []
+
+    def ended() -> bool:
+        found[:] = [api.batches.retrieve(batch.id)]
+        return found[0].status in ("cancelled", "completed", "expired", "failed")
+
+    until(ended, seconds)
+    return found[0]
+
+
+def read(api: openai.OpenAI, file: str | None) -> list[Any]:
+    """Return the lines of a file; none where there is no file."""
+    if file is None:
+        return []
+    return [json.loads(each) for each in api.files.content(file).read().splitlines()]

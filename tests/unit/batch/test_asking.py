@@ -1,0 +1,117 @@
+"""How a request is asked: what costs an attempt, and what is waited for."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from workloads.batch.answers import Answer
+from workloads.batch.asking import Asking, Question, Stopped
+from workloads.batch.settings import Model, Settings
+from workloads.stream.pressure import Pressure
+
+Respond = Callable[[int], web.Response]
+
+
+def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answer, list[Any]]:
+    """Return the answer to one request, and the requests that the gateway saw."""
+
+    async def run() -> tuple[Answer, list[Any]]:
+        seen: list[Any] = []
+
+        async def handle(request: web.Request) -> web.Response:
+            seen.append((await request.json(), dict(request.headers)))
+            return respond(len(seen))
+
+        app = web.Application()
+        app.router.add_post("/v1/completions", handle)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        settings = Settings(
+            bucket="b",
+            endpoint=f"http://127.0.0.1:{port}",
+            models={"llama": Model(("/v1/completions",), "llama-batch")},
+            **{"first_wait_seconds": 0.01, "longest_wait_seconds": 0.02, **changes},
+        )
+        pressure = Pressure(4)
+        async with aiohttp.ClientSession() as session:
+            asking = Asking(session, settings, pressure, lambda _: None)
+            question = Question("batch_1", 3, "r", "/v1/completions", {"model": "llama"})
+            stop = asyncio.Event()
+            end = time.time() + until
+            try:
+                await asking.enter(end, stop)
+                return await asking.ask(question, end, stop), seen
+            finally:
+                assert pressure.running == 0
+                await runner.cleanup()
+
+    return asyncio.run(run())
+
+
+def test_an_answer_has_the_id_of_its_request_and_the_priority_of_its_model() -> None:
+    answer, seen = ask(lambda _: web.json_response({"choices": []}))
+    assert answer.is_good
+    assert answer.line["id"] == "batch_req_100003"
+    assert answer.line["response"] == {
+        "status_code": 200,
+        "request_id": "batch_1-3",
+        "body": {"choices": []},
+    }
+    ((body, headers),) = seen
+    assert body == {"model": "llama"}
+    assert headers["x-gateway-inference-objective"] == "llama-batch"
+
+
+@pytest.mark.parametrize("status", [429, 503, 502, 401, 403])
+def test_a_busy_pool_or_a_wrong_key_costs_no_attempt(status: int) -> None:
+    def respond(number: int) -> web.Response:
+        return web.json_response({}, status=status if number < 6 else 200)
+
+    answer, seen = ask(respond, attempts=1)
+    assert answer.is_good
+    assert len(seen) == 6
+
+
+def test_what_fails_in_the_middle_is_repeated_and_then_a_failure() -> None:
+    answer, seen = ask(lambda _: web.json_response({"error": {}}, status=500), attempts=3)
+    assert not answer.is_good
+    assert answer.line["response"]["status_code"] == 500
+    assert len(seen) == 3
+
+
+def test_a_refusal_of_the_model_is_a_failure_at_once() -> None:
+    answer, seen = ask(lambda _: web.json_response({"error": {"code": "c"}}, status=404))
+    assert answer.line["response"]["body"] == {"error": {"code": "c"}}
+    assert len(seen) == 1
+
+
+def test_an_answer_that_is_not_json_is_no_answer() -> None:
+    answer, _ = ask(lambda _: web.Response(text="<html>"))
+    assert not answer.is_good
+    assert answer.line["response"]["status_code"] == 500
+
+
+def test_no_attempt_begins_after_the_end_of_the_batch() -> None:
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        ask(
+            lambda _: web.json_response({}, status=503, headers={"retry-after": "60"}),
+            until=0.5,
+        )
+    assert time.monotonic() - began < 5
+
+
+def test_a_part_keeps_an_answer_as_it_was() -> None:
+    answer = Answer(7, True, {"custom_id": "\ud800", "response": {"body": "é\u2028\n"}})
+    assert b"\n" not in answer.text()[:-1]
+    assert Answer.of(answer.text()) == answer
+    assert json.loads(answer.text())[0] == 7

@@ -1,0 +1,99 @@
+"""What is looked at in the input of a batch, and how it is dealt to workers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from workloads.batch.settings import Model
+from workloads.batch.validation import Bounds, check
+
+CHAT = "/v1/chat/completions"
+BOUNDS = Bounds(
+    endpoint=CHAT,
+    models={"llama": Model((CHAT,)), "embed": Model(("/v1/embeddings",))},
+    most_lines=100,
+    shard_bytes=10_000,
+    shard_lines=3,
+)
+
+
+def line(number: int, **changes: Any) -> bytes:
+    request = {"custom_id": f"r{number}", "method": "POST", "url": CHAT, "body": {"model": "llama"}}
+    return json.dumps({**request, **changes}).encode() + b"\n"
+
+
+def bounds(**changes: Any) -> Bounds:
+    return Bounds(**{**BOUNDS.__dict__, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "param"),
+    [
+        ({"custom_id": ""}, "missing_required_parameter", "custom_id"),
+        ({"custom_id": 7}, "missing_required_parameter", "custom_id"),
+        ({"method": "GET"}, "invalid_method", "method"),
+        ({"url": "/v1/embeddings"}, "invalid_url", "url"),
+        ({"body": []}, "missing_required_parameter", "body"),
+        ({"body": {}}, "missing_required_parameter", "model"),
+        ({"body": {"model": "gpt"}}, "model_not_found", "model"),
+        ({"body": {"model": "embed"}}, "model_not_supported", "model"),
+        ({"body": {"model": "llama", "stream": True}}, "invalid_request", "stream"),
+    ],
+)
+def test_a_wrong_line_is_an_error_with_its_number(
+    changes: dict[str, Any], code: str, param: str
+) -> None:
+    (error,) = check([line(1), b"\n", line(2, **changes)], BOUNDS).errors
+    assert (error["code"], error["param"], error["line"]) == (code, param, 3)
+    assert error["message"].endswith(".")
+
+
+@pytest.mark.parametrize("raw", [b"{\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n"])
+def test_a_line_that_is_no_object_is_an_error(raw: bytes) -> None:
+    (error,) = check([raw], BOUNDS).errors
+    assert (error["code"], error["line"]) == ("invalid_json_line", 1)
+
+
+def test_a_line_longer_than_the_gate_takes_is_an_error() -> None:
+    large = line(1, body={"model": "llama", "text": "x" * (8 * 2**20)})
+    assert [each["code"] for each in check([large], BOUNDS).errors] == ["request_too_large"]
+
+
+def test_no_custom_id_is_used_twice_whatever_characters_it_has() -> None:
+    odd = "\ud800"
+    found = check([line(1, custom_id=odd), line(2), line(3, custom_id=odd)], BOUNDS)
+    assert [(each["code"], each["line"]) for each in found.errors] == [("duplicate_custom_id", 3)]
+
+
+def test_an_input_without_requests_and_one_with_too_many_are_refused() -> None:
+    assert [each["code"] for each in check([b"\n", b" \n"], BOUNDS).errors] == ["empty_file"]
+    many = check((line(number) for number in range(101)), BOUNDS)
+    assert [each["code"] for each in many.errors] == ["too_many_requests"]
+    assert not check((line(number) for number in range(100)), BOUNDS).errors
+
+
+def test_errors_are_listed_up_to_a_hundred() -> None:
+    found = check([b"{\n"] * 150, bounds(most_lines=200))
+    assert len(found.errors) == 100
+
+
+def test_shards_are_the_whole_input_in_order_and_skip_blank_lines() -> None:
+    lines = [b"\n", *(line(number) for number in range(4)), b"\n", *(line(n) for n in (4, 5, 6))]
+    raw = b"".join(lines)
+    found = check(lines, BOUNDS)
+    assert found.total == 7
+    assert [shard.lines for shard in found.shards] == [3, 3, 1]
+    seen: list[tuple[int, str]] = []
+    for shard in found.shards:
+        piece = raw[shard.start : shard.end].split(b"\n")
+        for number, text in enumerate(piece, start=shard.first):
+            if text.strip():
+                seen.append((number, json.loads(text)["custom_id"]))
+    assert seen == [(2, "r0"), (3, "r1"), (4, "r2"), (5, "r3"), (7, "r4"), (8, "r5"), (9, "r6")]
+
+
+def test_a_shard_ends_before_it_is_too_large() -> None:
+    large = [line(number, body={"model": "llama", "text": "x" * 4000}) for number in range(5)]
+    found = check(large, bounds(shard_lines=100))
+    assert [shard.lines for shard in found.shards] == [3, 2]

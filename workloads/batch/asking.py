@@ -1,0 +1,204 @@
+"""Asks a model about one request of a batch until there is an answer, or no reason to go on."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from workloads.stream.asking import retry_after
+from workloads.stream.pressure import Pressure
+
+from .answers import Answer, answered, unanswered
+from .settings import Settings
+
+_BUSY: Final = (429, 503)
+_MAY_PASS: Final = (408, 409, 425)
+"""Statuses below 500 that another attempt may help."""
+_AWAY: Final = (0, 502)
+"""Nobody answers, or a proxy reports that."""
+_REJECTED_KEY: Final = (401, 403)
+"""Somebody has to fix the key; meanwhile no request is at fault."""
+_CONNECT_SECONDS: Final = 5.0
+
+
+class Stopped(Exception):
+    """The request was given up: its batch ends, or the worker goes."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One request of a batch."""
+
+    batch: str
+    number: int
+    custom_id: str
+    url: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What came back: status 0 where nobody answers, -1 where the connection broke."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Asking:
+    """Asks the gateway, slower the busier it is.
+
+    A pool that is busy or away costs a request no attempt: it is waited for as long as the batch
+    lasts. What breaks or fails in the middle costs one, as the request may be the cause.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        settings: Settings,
+        pressure: Pressure,
+        retried: Callable[[str], None],
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._endpoint = settings.endpoint.rstrip("/")
+        self._pressure = pressure
+        self._key_file = Path(settings.key_file) if settings.key_file else None
+        self._retried = retried
+
+    async def ask(self, question: Question, until: float, stop: asyncio.Event) -> Answer:
+        """Return the answer to a request; the caller has entered `pressure` once.
+
+        Args:
+            question: What is asked.
+            until: Seconds since the epoch, after which there is no further attempt.
+            stop: Ends waiting for another attempt; one that runs ends by itself.
+
+        Raises:
+            Stopped: `until` passed or `stop` was set first.
+        """
+        failures = waits = 0
+        while True:
+            try:
+                said = await self._send(question)
+                if said.status == 200:
+                    self._pressure.answered()  # while it counts as running
+            finally:
+                await self._pressure.leave()
+            status = said.status
+            after = retry_after(said.headers.get("retry-after"), time.time())
+            if status in _BUSY:
+                self._pressure.refused(after)
+            if not _is_repeated(status):
+                return _answer(question, said)
+            if status not in (*_BUSY, *_AWAY, *_REJECTED_KEY):
+                failures += 1
+            if failures >= self._settings.attempts:
+                return _answer(question, said)
+            waits += 1
+            self._retried(_word(status))
+            await self._wait(after or self._backoff(waits), until, stop)
+            await self._enter(until, stop)
+
+    async def _wait(self, seconds: float, until: float, stop: asyncio.Event) -> None:
+        if time.time() + seconds >= until:
+            seconds = max(0.0, until - time.time())
+        try:
+            await asyncio.wait_for(stop.wait(), seconds)
+        except TimeoutError:
+            if time.time() >= until:
+                raise Stopped from None
+            return
+        raise Stopped
+
+    async def _enter(self, until: float, stop: asyncio.Event) -> None:
+        """Wait for room, and no longer than there is a reason to."""
+        entering = asyncio.create_task(self._pressure.enter())
+        stopping = asyncio.create_task(stop.wait())
+        left = max(until - time.time(), 0.001)
+        await asyncio.wait({entering, stopping}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if entering.done():
+            return
+        entering.cancel()
+        try:
+            await entering
+        except asyncio.CancelledError:
+            raise Stopped from None
+
+    async def enter(self, until: float, stop: asyncio.Event) -> None:
+        """Wait until a first attempt may begin.
+
+        Raises:
+            Stopped: `until` passed or `stop` was set first.
+        """
+        if stop.is_set() or time.time() >= until:
+            raise Stopped
+        await self._enter(until, stop)
+
+    async def _send(self, question: Question) -> _Said:
+        request = f"{question.batch}-{question.number}"
+        headers = {"x-request-id": request}
+        model = self._settings.models.get(str(question.body.get("model")))
+        if model is not None and model.objective:
+            headers["x-gateway-inference-objective"] = model.objective
+        if self._key_file is not None:
+            headers["authorization"] = f"Bearer {self._key_file.read_text().strip()}"
+        timeout = aiohttp.ClientTimeout(
+            total=self._settings.deadline_seconds, sock_connect=_CONNECT_SECONDS
+        )
+        try:
+            async with self._session.post(
+                self._endpoint + question.url, json=question.body, headers=headers, timeout=timeout
+            ) as response:
+                named = {name.lower(): value for name, value in response.headers.items()}
+                return _Said(response.status, named, await response.read())
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+            return _Said(0, {}, b"")
+        except (aiohttp.ClientError, TimeoutError):
+            return _Said(-1, {}, b"")
+
+    def _backoff(self, waits: int) -> float:
+        settings = self._settings
+        most = min(
+            settings.longest_wait_seconds, settings.first_wait_seconds * 2 ** min(waits - 1, 20)
+        )
+        return random.uniform(most / 2, most)  # noqa: S311 - it spreads attempts
+
+
+def _is_repeated(status: int) -> bool:
+    """Return whether another attempt may have another result."""
+    if status >= 500 or status <= 0:
+        return True
+    return status in (*_BUSY, *_MAY_PASS, *_REJECTED_KEY)
+
+
+def _answer(question: Question, said: _Said) -> Answer:
+    if said.status <= 0:
+        message = "The connection broke or the answer took too long, at each attempt."
+        return unanswered(
+            question.number, question.batch, question.custom_id, "server_error", message
+        )
+    try:
+        body: Any = json.loads(said.body)
+    except ValueError:
+        body = {"error": {"message": "The answer was not JSON.", "type": "server_error"}}
+        if 200 <= said.status < 300:  # nothing a client could read
+            return _answer(question, _Said(500, said.headers, json.dumps(body).encode()))
+    response = {
+        "status_code": said.status,
+        "request_id": said.headers.get("x-request-id", f"{question.batch}-{question.number}"),
+        "body": body,
+    }
+    return answered(question.number, question.batch, question.custom_id, response)
+
+
+def _word(status: int) -> str:
+    words: dict[int, str] = {0: "unreachable", -1: "connection-lost"}
+    return words.get(status, str(status))

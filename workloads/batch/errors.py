@@ -1,0 +1,42 @@
+"""Refusals in the form of OpenAI's API."""
+
+import json
+
+from aiohttp import web
+
+
+class Refused(Exception):
+    """A call is refused."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self._code = code
+        self._param = param
+
+    def response(self) -> web.Response:
+        """Return the answer to the client."""
+        kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        error = {
+            "message": str(self),
+            "type": kind,
+            "param": self._param,
+            "code": self._code,
+        }
+        return web.Response(
+            status=self.status,
+            text=json.dumps({"error": error}),
+            content_type="application/json",
+        )
+
+
+def invalid(param: str, message: str) -> Refused:
+    """Return the refusal of a value."""
+    return Refused(400, message, code="invalid_value", param=param)

@@ -1,0 +1,280 @@
+"""Moves batches on: validates, finalizes, expires, cancels, and clears up behind them.
+
+Every replica of the service looks at every open batch. Who has something to do takes the lease of
+the batch first; a step that a death interrupts is done again by the next, with the same result.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from .answers import read_parts, seal
+from .bucket import Bucket, BucketError, Changed, Entry
+from .logs import say
+from .metrics import ServiceMetrics
+from .records import (
+    OVER,
+    Batch,
+    Held,
+    add_shard,
+    change_batch,
+    change_shard,
+    file_metadata,
+    file_name,
+    now,
+    read_batch,
+    result_id,
+    shards_of,
+    work_prefix,
+)
+from .settings import Model, Settings
+from .validation import Bounds, Checked, check
+from .worker import expired, questions_of
+
+_ABANDONED_SECONDS: Final = 600
+"""Age of what says that a batch is open when it cannot be about to be made any more."""
+GONE: Final = {
+    "code": "input_file_not_found",
+    "message": "The input file was deleted.",
+    "param": "input_file_id",
+    "line": None,
+}
+
+
+class Keeper:
+    """Looks after the open batches of a bucket."""
+
+    def __init__(self, settings: Settings, bucket: Bucket, metrics: ServiceMetrics) -> None:
+        self._settings = settings
+        self._bucket = bucket
+        self._metrics = metrics
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
+        self.is_working = False
+        """Whether the last look at the bucket ended well."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Look again and again until `stop` is set."""
+        while not stop.is_set():
+            try:
+                await self._look()
+                self.is_working = True
+            except (BucketError, Changed) as error:
+                self.is_working = False
+                say(logging.WARNING, "no bucket", why=str(error))
+            with contextlib.suppress(TimeoutError):
+                wait = self._settings.poll_seconds * random.uniform(0.5, 1)  # noqa: S311
+                await asyncio.wait_for(stop.wait(), wait)
+
+    async def _look(self) -> None:
+        backlog = used = 0.0
+        for entry in await self._bucket.entries("open/"):
+            _, created, team, number = entry.name.split("/")
+            batch = await read_batch(self._bucket, team, number)
+            if batch is None:
+                if now() - int(created) > _ABANDONED_SECONDS:
+                    await self._bucket.delete(entry.name)
+                continue
+            shards = await shards_of(self._bucket, number)
+            if batch["status"] in ("validating", "in_progress"):
+                window = batch["expires_at"] - batch["created_at"]
+                used = max(used, (time.time() - batch["created_at"]) / window)
+                backlog += _open_lines(batch, shards)
+            if _has_step(batch, shards):
+                await self._move_on(entry, batch, shards)
+        self._metrics.backlog.set(backlog / self._settings.replicas)
+        self._metrics.window_used.set(used)
+
+    async def _move_on(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
+        """Take the next step of a batch; one that cannot be taken stops no other batch."""
+        try:
+            async with self._lease(entry) as is_mine:
+                if is_mine:
+                    await self._step(entry, batch, shards)
+        except (BucketError, Changed) as error:
+            say(logging.WARNING, "not moved on", batch=batch["id"], why=str(error))
+
+    @contextlib.asynccontextmanager
+    async def _lease(self, entry: Entry) -> AsyncGenerator[bool]:
+        """Hold the lease of a batch, if nobody else does, and renew it until the end."""
+        lease = self._settings.lease_seconds
+        if float(entry.metadata.get("until", "0")) > time.time():
+            yield False
+            return
+
+        async def hold(generation: int) -> int:
+            metadata = {"owner": self._name, "until": str(time.time() + lease)}
+            return await self._bucket.write(
+                entry.name, b"", generation=generation, metadata=metadata
+            )
+
+        async def renew(generation: int) -> None:
+            while True:
+                await asyncio.sleep(lease / 3)
+                with contextlib.suppress(BucketError):
+                    generation = await hold(generation)
+
+        try:
+            generation = await hold(entry.generation)
+        except Changed:
+            yield False
+            return
+        renewing = asyncio.create_task(renew(generation))
+        try:
+            yield True
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Changed):
+                await renewing
+
+    async def _step(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
+        status = batch["status"]
+        if status == "validating":
+            await self._validate(batch)
+        elif status == "in_progress":
+            ending = "completed" if _are_sealed(shards) else "expired"
+            await self._change(
+                batch, ("in_progress",), status="finalizing", ending=ending, finalizing_at=now()
+            )
+        elif status in OVER:
+            await self._bucket.delete_all(f"{work_prefix(batch['id'])}/")
+            await self._bucket.delete(entry.name)
+            return
+        elif _are_sealed(shards):
+            await self._finalize(batch, shards)
+        else:
+            for held in shards:
+                if held.shard.is_free():
+                    await self._seal(batch, held)
+        await self._again(entry)
+
+    async def _again(self, entry: Entry) -> None:
+        """Let the lease go, so that the next step need not wait for its end."""
+        await self._bucket.write(entry.name, b"", metadata={"until": "0"})
+
+    async def _change(self, batch: Batch, statuses: tuple[str, ...], **changes: Any) -> None:
+        changed = await change_batch(self._bucket, batch["team"], batch["id"], statuses, **changes)
+        if changed is None or changed["status"] != changes["status"]:
+            return
+        say(logging.INFO, changed["status"], batch=batch["id"])
+        if changed["status"] in OVER:
+            self._metrics.ended(changed["status"])
+
+    async def _validate(self, batch: Batch) -> None:
+        """Look at every request of a batch, and deal them to shards."""
+        name = file_name(batch["team"], batch["input_file_id"])
+        settings = self._settings
+        bounds = Bounds(
+            endpoint=batch["endpoint"],
+            models=models_of(settings, batch["team"]),
+            most_lines=settings.most_lines,
+            shard_bytes=settings.shard_bytes,
+            shard_lines=settings.shard_lines,
+        )
+
+        def checked() -> Checked:
+            return check(self._bucket.lines(name), bounds)
+
+        if await self._bucket.entry(name) is None:
+            found = Checked(errors=[GONE])
+        else:
+            found = await self._bucket.run_in_thread(checked)
+        if found.errors:
+            await self._change(
+                batch,
+                ("validating",),
+                status="failed",
+                failed_at=now(),
+                errors={"object": "list", "data": found.errors},
+            )
+            return
+        for shard in found.shards:
+            await add_shard(self._bucket, batch["id"], shard)
+        await self._change(
+            batch,
+            ("validating",),
+            status="in_progress",
+            in_progress_at=now(),
+            request_counts={"total": found.total, "completed": 0, "failed": 0},
+        )
+
+    async def _seal(self, batch: Batch, held: Held) -> None:
+        """Close a shard that no worker has, with what was kept of it."""
+        until = time.time() + self._settings.lease_seconds
+        try:
+            mine = await change_shard(
+                self._bucket, held, state="running", owner=self._name, until=until
+            )
+            known = await read_parts(self._bucket, mine)
+            if batch["ending"] == "expired":
+                for question in await questions_of(self._bucket, batch, mine):
+                    known.setdefault(question.number, expired(question))
+            await seal(self._bucket, mine, known)
+        except Changed:
+            return
+
+    async def _finalize(self, batch: Batch, shards: list[Held]) -> None:
+        """Make the files of a batch whose shards are all sealed, and end it."""
+        files: dict[str, str | None] = {}
+        for kind in ("output", "errors"):
+            parts = [name for each in shards if (name := getattr(each.shard, kind))]
+            files[kind] = await self._compose(batch, kind, parts) if parts else None
+        ending = "cancelled" if batch["status"] == "cancelling" else batch["ending"]
+        counts = {
+            "total": batch["request_counts"]["total"],
+            "completed": sum(each.shard.completed for each in shards),
+            "failed": sum(each.shard.failed for each in shards),
+        }
+        changes = {
+            f"{ending}_at": now(),
+            "error_file_id": files["errors"],
+            "output_file_id": files["output"],
+            "request_counts": counts,
+        }
+        await self._change(batch, (batch["status"],), status=ending, **changes)
+
+    async def _compose(self, batch: Batch, kind: str, parts: list[str]) -> str:
+        """Make one file of a batch and return its id, the same however often this is done."""
+        number = result_id(batch["id"], kind)
+        await self._bucket.compose(
+            parts,
+            file_name(batch["team"], number),
+            f"{work_prefix(batch['id'])}/composed/{kind}",
+            file_metadata("batch_output", f"{batch['id']}_{kind}.jsonl", batch["output_seconds"]),
+        )
+        return number
+
+
+def models_of(settings: Settings, team: str) -> dict[str, Model]:
+    """Return the names that a team may use."""
+    allowed = None if settings.teams is None else settings.teams.get(team, ())
+    return {
+        name: model for name, model in settings.models.items() if allowed is None or name in allowed
+    }
+
+
+def _are_sealed(shards: list[Held]) -> bool:
+    return all(each.shard.state == "sealed" for each in shards)
+
+
+def _open_lines(batch: Batch, shards: list[Held]) -> int:
+    """Return how many requests of a batch are not answered; 1 while nobody has counted them."""
+    if batch["status"] == "validating":
+        return 1
+    done = sum(each.shard.completed + each.shard.failed for each in shards)
+    return max(0, batch["request_counts"]["total"] - done)
+
+
+def _has_step(batch: Batch, shards: list[Held]) -> bool:
+    """Return whether somebody has to do something now."""
+    status = batch["status"]
+    if status == "in_progress":
+        return _are_sealed(shards) or time.time() >= batch["expires_at"]
+    if status in ("finalizing", "cancelling"):
+        return _are_sealed(shards) or any(each.shard.is_free() for each in shards)
+    return True

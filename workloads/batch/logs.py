@@ -1,0 +1,16 @@
+"""Log lines of batches, in the form of the workers of streams."""
+
+import logging
+from typing import Any
+
+from workloads.stream.logs import set_up
+
+_log = logging.getLogger("batch")
+_log.setLevel(logging.INFO)
+
+__all__ = ["say", "set_up"]
+
+
+def say(severity: int, message: str, **fields: Any) -> None:
+    """Write a line with fields of its own; none has a prompt or an answer."""
+    _log.log(severity, message, extra={"fields": fields})

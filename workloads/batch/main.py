@@ -1,0 +1,204 @@
+"""Starts the service or a worker: reads settings, opens the bucket, serves metrics and health."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+
+from workloads.stream.pressure import Pressure, queue_of
+
+from .asking import Asking
+from .batches import Batches
+from .bucket import Bucket, BucketError, Changed
+from .errors import Refused
+from .files import Files
+from .keeper import Keeper
+from .logs import say, set_up
+from .metrics import ServiceMetrics, WorkerMetrics
+from .records import EVERYONE
+from .settings import Settings, SettingsError, read_settings
+from .worker import Worker
+
+TEAM_HEADER: Final = "x-gki-team"
+"""Who calls: the gate of clients writes it and takes away what a client sent of the name."""
+_LOOK_SECONDS: Final = 2.0
+_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
+_SHUTDOWN_SECONDS: Final = 60.0
+_ROLES: Final = ("serve", "work")
+_Call = Callable[[str, web.Request], Awaitable[web.StreamResponse]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket."""
+    set_up(sys.stderr)
+    try:
+        if len(arguments) != 2 or arguments[0] not in _ROLES:
+            raise SettingsError("arguments: must be serve or work and a file of settings")
+        settings = read_settings(Path(arguments[1]))
+    except SettingsError as error:
+        say(logging.ERROR, str(error))
+        return 2
+    run = _serve if arguments[0] == "serve" else _work
+    try:
+        asyncio.run(run(settings))
+    except BucketError as error:
+        say(logging.ERROR, str(error))
+        return 1
+    return 0
+
+
+def _stopping() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _work(settings: Settings) -> None:
+    """Answer requests of batches."""
+    stop = _stopping()
+    metrics = WorkerMetrics()
+    pressure = Pressure(settings.most_in_flight)
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        asking = Asking(session, settings, pressure, metrics.retried)
+        worker = Worker(settings, Bucket(settings.bucket), asking, metrics)
+
+        def text() -> bytes:
+            metrics.limit.set(pressure.limit)
+            metrics.running.set(pressure.running)
+            return metrics.text()
+
+        watched = await _watch(settings, text, lambda: not worker.is_draining)
+        looking = asyncio.create_task(_look(settings, session, pressure))
+        say(logging.INFO, "working")
+        try:
+            await worker.run(stop)
+        finally:
+            looking.cancel()
+            await watched.cleanup()
+
+
+async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
+    """Read the queues of the pools from their pickers; one that does not answer has none."""
+    while settings.metrics_of_pickers:
+        queues: list[float] = []
+        for url in settings.metrics_of_pickers:
+            try:
+                async with session.get(url, timeout=_LOOK_TIMEOUT) as response:
+                    queues.append(queue_of(await response.text()) or 0.0)
+            except (aiohttp.ClientError, TimeoutError):
+                continue
+        pressure.crowded(max(queues, default=0.0) > settings.queue_most)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _serve(settings: Settings) -> None:
+    """Serve files and batches, and move batches on."""
+    stop = _stopping()
+    metrics = ServiceMetrics()
+    bucket = Bucket(settings.bucket)
+    keeper = Keeper(settings, bucket, metrics)
+    runner = web.AppRunner(
+        application(settings, bucket, metrics),
+        access_log=None,
+        shutdown_timeout=_SHUTDOWN_SECONDS,
+    )
+    await runner.setup()
+    await web.TCPSite(runner, settings.address or None, settings.port).start()
+    watched = await _watch(settings, metrics.text, lambda: not stop.is_set())
+    say(logging.INFO, "serving")
+    try:
+        await keeper.run(stop)
+    finally:
+        await runner.cleanup()
+        await watched.cleanup()
+
+
+def application(settings: Settings, bucket: Bucket, metrics: ServiceMetrics) -> web.Application:
+    """Return the API."""
+    files = Files(settings, bucket)
+    batches = Batches(settings, bucket, files)
+
+    def called(call: _Call) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                response = await call(_team(settings, request), request)
+            except Refused as refused:
+                response = refused.response()
+            except (BucketError, Changed) as error:
+                say(logging.ERROR, "call failed", path=_path(request), why=str(error))
+                message = "Files and batches are not available now."
+                response = Refused(503, message, code="service_unavailable").response()
+            metrics.called(request.method, _path(request), response.status)
+            return response
+
+        return handle
+
+    async def health(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def unknown(_: str, request: web.Request) -> web.StreamResponse:
+        raise Refused(
+            404, f"Unknown request URL: {request.method} {request.path}.", code="unknown_url"
+        )
+
+    app = web.Application()
+    app.router.add_get("/health", health)
+    app.router.add_post("/v1/files", called(files.create))
+    app.router.add_get("/v1/files", called(files.list))
+    app.router.add_get("/v1/files/{id}", called(files.show))
+    app.router.add_delete("/v1/files/{id}", called(files.delete))
+    app.router.add_get("/v1/files/{id}/content", called(files.read))
+    app.router.add_post("/v1/batches", called(batches.create))
+    app.router.add_get("/v1/batches", called(batches.list))
+    app.router.add_get("/v1/batches/{id}", called(batches.show))
+    app.router.add_post("/v1/batches/{id}/cancel", called(batches.cancel))
+    app.router.add_route("*", "/{rest:.*}", called(unknown))
+    return app
+
+
+def _path(request: web.Request) -> str:
+    """Return the path of a route: ids are no labels of a metric."""
+    resource = request.match_info.route.resource
+    return "other" if resource is None else resource.canonical
+
+
+def _team(settings: Settings, request: web.Request) -> str:
+    """Return who calls.
+
+    Raises:
+        Refused: The gate that writes it is not there, or knows other teams.
+    """
+    if settings.teams is None:
+        return EVERYONE
+    team = request.headers.get(TEAM_HEADER, "")
+    if team not in settings.teams:
+        raise Refused(401, "The team of this call is not known.", code="invalid_api_key")
+    return team
+
+
+async def _watch(
+    settings: Settings, text: Callable[[], bytes], is_well: Callable[[], bool]
+) -> web.AppRunner:
+    """Serve `/metrics` and `/healthz`, which is 503 while the program drains."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(body=text(), content_type="text/plain")
+
+    async def health(_: web.Request) -> web.Response:
+        return web.Response(status=200 if is_well() else 503)
+
+    app = web.Application()
+    app.router.add_get("/metrics", show)
+    app.router.add_get("/healthz", health)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, settings.address or None, settings.metrics_port).start()
+    return runner

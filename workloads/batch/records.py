@@ -1,0 +1,265 @@
+"""What is in the bucket, and how it looks to a client: files, batches, and shards of batches.
+
+files/TEAM/FILE              a file; its metadata has the rest
+batches/TEAM/BATCH           a batch, as a document
+open/TIME/TEAM/BATCH         a batch that is not over; who moves it on has its lease
+work/BATCH/shards/0007       a share of its requests; the worker that has it, or its results
+work/BATCH/parts/0007/...    answers of a shard, as they come
+work/BATCH/sealed/0007-...   all answers of a shard, once each
+"""
+
+import json
+import secrets
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from .bucket import Bucket, Changed, Entry
+
+OVER: Final = ("cancelled", "completed", "expired", "failed")
+"""Statuses of a batch that nothing follows."""
+EVERYONE: Final = "everyone"
+"""Team of all files where clients are not told apart."""
+_TRIES: Final = 8
+
+
+def now() -> int:
+    """Return the time in whole seconds, as the API has it."""
+    return int(time.time())
+
+
+def new_id(prefix: str) -> str:
+    """Return an id; later ones are behind earlier ones in the order of names."""
+    return f"{prefix}{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+
+
+def file_name(team: str, file: str) -> str:
+    """Return the object of a file."""
+    return f"files/{team}/{file}"
+
+
+def batch_name(team: str, batch: str) -> str:
+    """Return the object of a batch."""
+    return f"batches/{team}/{batch}"
+
+
+def open_name(created: int, team: str, batch: str) -> str:
+    """Return the object that says that a batch is not over."""
+    return f"open/{created:011d}/{team}/{batch}"
+
+
+def result_id(batch: str, kind: str) -> str:
+    """Return the id of the file of a batch's answers (`output`) or failures (`errors`)."""
+    return f"file-{batch.removeprefix('batch_')}{kind}"
+
+
+def work_prefix(batch: str) -> str:
+    """Return the prefix of what is deleted once a batch is over."""
+    return f"work/{batch}"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file."""
+
+    id: str
+    team: str
+    size: int
+    created: int
+    expires: int
+    filename: str
+    purpose: str
+
+    @classmethod
+    def of(cls, entry: Entry, retention_days: int) -> "StoredFile | None":
+        """Return the file of an object, or None where its time is over."""
+        _, team, file = entry.name.split("/")
+        created = int(entry.metadata.get("created", "0"))
+        expires = int(entry.metadata.get("expires", "0")) or created + retention_days * 86_400
+        if expires <= time.time():
+            return None
+        return cls(
+            id=file,
+            team=team,
+            size=entry.size,
+            created=created,
+            expires=expires,
+            filename=entry.metadata.get("filename", file),
+            purpose=entry.metadata.get("purpose", "batch"),
+        )
+
+    def public(self) -> dict[str, Any]:
+        """Return the file as the API has it."""
+        return {
+            "id": self.id,
+            "object": "file",
+            "bytes": self.size,
+            "created_at": self.created,
+            "expires_at": self.expires,
+            "filename": self.filename,
+            "purpose": self.purpose,
+            "status": "processed",
+            "status_details": None,
+        }
+
+
+def file_metadata(purpose: str, filename: str, seconds: int | None = None) -> dict[str, str]:
+    """Return the metadata of a file that is made now, and gone after so many seconds."""
+    created = now()
+    expires = "" if seconds is None else str(created + seconds)
+    found = {"created": str(created), "filename": filename, "purpose": purpose}
+    return {**found, "expires": expires} if expires else found
+
+
+Batch = dict[str, Any]
+"""A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed)."""
+_INTERNAL: Final = ("ending", "output_seconds", "team")
+
+
+def new_batch(
+    team: str, endpoint: str, file: str, window_seconds: int, metadata: dict[str, str] | None
+) -> Batch:
+    """Return a batch whose input nobody has looked at."""
+    created = now()
+    times = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling")
+    return {
+        "id": new_id("batch_"),
+        "object": "batch",
+        "endpoint": endpoint,
+        "errors": None,
+        "input_file_id": file,
+        "completion_window": "24h",
+        "status": "validating",
+        "output_file_id": None,
+        "error_file_id": None,
+        "created_at": created,
+        "expires_at": created + window_seconds,
+        **{f"{each}_at": None for each in times},
+        "cancelled_at": None,
+        "request_counts": {"total": 0, "completed": 0, "failed": 0},
+        "metadata": metadata,
+        "team": team,
+        "ending": "completed",
+        "output_seconds": None,
+    }
+
+
+def public_batch(batch: Batch) -> dict[str, Any]:
+    """Return a batch as the API has it."""
+    return {name: value for name, value in batch.items() if name not in _INTERNAL}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Requests of a batch that one worker answers."""
+
+    index: int
+    start: int
+    """Where it begins in the input, in bytes."""
+    end: int
+    first: int
+    """Number of its first line, from 1."""
+    lines: int
+    """Requests: lines that are not blank."""
+    state: str = "open"
+    """`open`, `running` or `sealed`."""
+    owner: str = ""
+    until: float = 0.0
+    """When the owner's lease ends, in seconds since the epoch."""
+    completed: int = 0
+    failed: int = 0
+    output: str = ""
+    """Object of the answers, once it is sealed."""
+    errors: str = ""
+    """Object of the failures, once it is sealed."""
+
+    def is_free(self) -> bool:
+        """Return whether a worker may take it."""
+        return self.state == "open" or (self.state == "running" and self.until < time.time())
+
+
+@dataclass(frozen=True)
+class Held:
+    """A shard, with the generation that a change of it replaces."""
+
+    batch: str
+    shard: Shard
+    generation: int
+
+    @property
+    def name(self) -> str:
+        """The object of the shard."""
+        return shard_name(self.batch, self.shard.index)
+
+
+def shard_name(batch: str, index: int) -> str:
+    """Return the object of a shard."""
+    return f"{work_prefix(batch)}/shards/{index:05d}"
+
+
+async def add_shard(bucket: Bucket, batch: str, shard: Shard) -> None:
+    """Make a shard; one that is there stays."""
+    try:
+        await _write_shard(bucket, batch, shard, 0)
+    except Changed:
+        return
+
+
+async def shards_of(bucket: Bucket, batch: str) -> list[Held]:
+    """Return the shards of a batch in their order, out of one listing."""
+    entries = await bucket.entries(f"{work_prefix(batch)}/shards/")
+    return [
+        Held(batch, Shard(**json.loads(each.metadata["shard"])), each.generation)
+        for each in entries
+    ]
+
+
+async def change_shard(bucket: Bucket, held: Held, **changes: Any) -> Held:
+    """Change a shard and return it.
+
+    Raises:
+        Changed: It is another's by now.
+    """
+    shard = replace(held.shard, **changes)
+    generation = await _write_shard(bucket, held.batch, shard, held.generation)
+    return Held(held.batch, shard, generation)
+
+
+async def _write_shard(bucket: Bucket, batch: str, shard: Shard, generation: int) -> int:
+    text = json.dumps(asdict(shard))
+    name = shard_name(batch, shard.index)
+    return await bucket.write(name, text.encode(), generation=generation, metadata={"shard": text})
+
+
+async def read_batch(bucket: Bucket, team: str, batch: str) -> Batch | None:
+    """Return a batch, or None where there is none."""
+    found = await bucket.read(batch_name(team, batch))
+    return None if found is None else json.loads(found[0])
+
+
+async def change_batch(
+    bucket: Bucket, team: str, batch: str, statuses: tuple[str, ...], **changes: Any
+) -> Batch | None:
+    """Change a batch that has one of the statuses.
+
+    Returns:
+        The batch as it is then, changed or in another status, or None where there is none.
+
+    Raises:
+        Changed: Others changed it again and again.
+    """
+    name = batch_name(team, batch)
+    for _ in range(_TRIES):
+        found = await bucket.read(name)
+        if found is None:
+            return None
+        known: Batch = json.loads(found[0])
+        if known["status"] not in statuses:
+            return known
+        changed = {**known, **changes}
+        try:
+            await bucket.write(name, json.dumps(changed).encode(), generation=found[1])
+        except Changed:
+            continue
+        return changed
+    raise Changed

@@ -1,0 +1,128 @@
+"""Looks at the requests of a batch before any is sent, as OpenAI's Batch API does."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from .records import Shard
+from .settings import Model
+
+_MOST_ERRORS: Final = 100
+_LONGEST_LINE: Final = 8 * 2**20
+"""What the gate of clients takes at most; a longer line would be parsed in vain."""
+
+
+@dataclass
+class Checked:
+    """What was found in the input of a batch."""
+
+    errors: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """In the API's form; where there is one, the batch fails."""
+    shards: list[Shard] = field(default_factory=list[Shard])
+    total: int = 0
+    """Requests."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a batch may ask for, and how it is dealt to workers."""
+
+    endpoint: str
+    models: Mapping[str, Model]
+    """Names that its team may use."""
+    most_lines: int
+    shard_lines: int
+    shard_bytes: int
+
+
+def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
+    """Return errors and shards of an input."""
+    found = Checked()
+    seen: set[bytes] = set()
+    at = start = first = count = 0
+    for number, raw in enumerate(lines, start=1):
+        if raw.strip():
+            found.total += 1
+            if found.total > bounds.most_lines:
+                message = f"The input file has more than {bounds.most_lines} requests."
+                found.errors = [_error("too_many_requests", message, None, None)]
+                return found
+            _check_line(raw, number, bounds, seen, found.errors)
+            if count >= bounds.shard_lines or (count and at - start >= bounds.shard_bytes):
+                found.shards.append(Shard(len(found.shards), start, at, first, count))
+                count = 0
+            if not count:
+                start, first = at, number
+            count += 1
+        at += len(raw)
+    if count:
+        found.shards.append(Shard(len(found.shards), start, at, first, count))
+    if not found.total:
+        found.errors = [_error("empty_file", "The input file has no requests.", None, None)]
+    return found
+
+
+def _check_line(
+    raw: bytes, number: int, bounds: Bounds, seen: set[bytes], errors: list[dict[str, Any]]
+) -> None:
+    wrong = _wrong(raw, bounds, seen)
+    if wrong is not None and len(errors) < _MOST_ERRORS:
+        code, message, param = wrong
+        errors.append(_error(code, message, param, number))
+
+
+def _wrong(raw: bytes, bounds: Bounds, seen: set[bytes]) -> tuple[str, str, str | None] | None:
+    """Return code, message and field of what is wrong with a line."""
+    if len(raw) > _LONGEST_LINE:
+        return "request_too_large", "This request is larger than 8 MiB.", None
+    line = _parsed(raw)
+    if line is None:
+        return "invalid_json_line", "This line is not parseable as a JSON object.", None
+    for name, kind in (("custom_id", str), ("method", str), ("url", str), ("body", dict)):
+        if not isinstance(line.get(name), kind) or (kind is str and not line[name]):
+            return "missing_required_parameter", f"Missing required parameter: '{name}'.", name
+    # a digest, as 50,000 ids may be long
+    digest = hashlib.sha256(line["custom_id"].encode("utf-8", "surrogatepass")).digest()
+    if digest in seen:
+        message = "The custom_id of this request is also that of another request of this file."
+        return "duplicate_custom_id", message, "custom_id"
+    seen.add(digest)
+    return _wrong_target(line, bounds) or _wrong_body(line["body"], bounds)
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | None:
+    try:
+        content: Any = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else None
+
+
+def _wrong_target(line: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:
+    if line["method"] != "POST":
+        return "invalid_method", "The method of this request must be POST.", "method"
+    if line["url"] != bounds.endpoint:
+        message = "The URL provided for this request does not match the batch endpoint."
+        return "invalid_url", message, "url"
+    return None
+
+
+def _wrong_body(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:
+    name = body.get("model")
+    if not isinstance(name, str) or not name:
+        return "missing_required_parameter", "Missing required parameter: 'body.model'.", "model"
+    model = bounds.models.get(name)
+    if model is None:
+        return "model_not_found", "The model of this request does not exist here.", "model"
+    if bounds.endpoint not in model.endpoints:
+        message = f"The model of this request does not answer {bounds.endpoint}."
+        return "model_not_supported", message, "model"
+    if body.get("stream"):
+        return "invalid_request", "Requests of a batch cannot be streamed.", "stream"
+    return None
+
+
+def _error(code: str, message: str, param: str | None, line: int | None) -> dict[str, Any]:
+    return {"code": code, "message": message, "param": param, "line": line}

@@ -1,0 +1,287 @@
+"""The worker: takes a shard, asks about each request, keeps answers, and lets go when told to."""
+
+import asyncio
+import json
+import logging
+import os
+import random
+import socket
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .answers import Answer, Parts, read_parts, seal, unanswered
+from .asking import Asking, Question, Stopped
+from .bucket import Bucket, BucketError, Changed
+from .logs import say
+from .metrics import WorkerMetrics
+from .records import (
+    Batch,
+    Held,
+    change_shard,
+    file_name,
+    read_batch,
+    shards_of,
+)
+from .settings import Settings
+
+EXPIRED: Final = (
+    "batch_expired",
+    "This request could not be executed before the completion window expired.",
+)
+_RENEWALS: Final = 4
+"""Renewals in the time of a lease."""
+_LONGEST_CRAWL: Final = 15.0
+
+
+@dataclass
+class _Work:
+    """A shard that this worker has."""
+
+    held: Held
+    batch: Batch
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Nothing begins any more."""
+    fed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Every request has begun: there may be room for another shard."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """The lease is not needed any more."""
+    is_lost: bool = False
+    """Another process has it."""
+    completed: int = 0
+    failed: int = 0
+
+
+class Worker:
+    """Works through the open batches of a bucket."""
+
+    def __init__(
+        self, settings: Settings, bucket: Bucket, asking: Asking, metrics: WorkerMetrics
+    ) -> None:
+        self._settings = settings
+        self._bucket = bucket
+        self._asking = asking
+        self._metrics = metrics
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
+        self._works: dict[asyncio.Task[None], _Work] = {}
+        self._draining = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the worker takes nothing more."""
+        return self._draining
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish the requests that have begun."""
+        wait = self._settings.poll_seconds
+        while not stop.is_set():
+            try:
+                work = await self._take()
+                wait = self._settings.poll_seconds
+            except BucketError as error:
+                say(logging.WARNING, "no bucket", why=str(error))
+                work, wait = None, min(2 * wait, _LONGEST_CRAWL)
+            if work is None:
+                await _either(stop, seconds=wait * random.uniform(0.5, 1))  # noqa: S311
+                continue
+            task = asyncio.create_task(self._work(work))
+            self._works[task] = work
+            task.add_done_callback(self._works.pop)
+            await _either(stop, work.fed)
+        self._draining = True
+        for work in self._works.values():
+            work.stop.set()
+        say(logging.INFO, "draining", shards=len(self._works))
+        if self._works:
+            await asyncio.wait(set(self._works))
+
+    async def _take(self) -> _Work | None:
+        """Return a shard that nobody has, of the team with the fewest at work, oldest first."""
+        found: list[tuple[Batch, list[Held]]] = []
+        running: Counter[str] = Counter()
+        for entry in await self._bucket.entries("open/"):
+            _, _, team, number = entry.name.split("/")
+            batch = await read_batch(self._bucket, team, number)
+            if batch is None or batch["status"] != "in_progress":
+                continue
+            shards = await shards_of(self._bucket, number)
+            running[team] += sum(1 for each in shards if _is_at_work(each))
+            free = [each for each in shards if each.shard.is_free()]
+            if free and time.time() < batch["expires_at"]:
+                found.append((batch, free))
+        found.sort(key=lambda each: running[each[0]["team"]])  # stable: older ones first
+        for batch, free in found:
+            for held in free:
+                taken = await self._claim(held)
+                if taken is not None:
+                    return _Work(taken, batch)
+        return None
+
+    async def _claim(self, held: Held) -> Held | None:
+        until = time.time() + self._settings.lease_seconds
+        try:
+            return await change_shard(
+                self._bucket, held, state="running", owner=self._name, until=until
+            )
+        except Changed:
+            return None
+
+    async def _work(self, work: _Work) -> None:
+        """Answer what is not answered of a shard."""
+        shard = work.held.shard
+        say(logging.INFO, "begins", batch=work.held.batch, shard=shard.index)
+        renewing = asyncio.create_task(self._renew(work))
+        try:
+            await self._answer_all(work, renewing)
+        except Changed:
+            say(logging.INFO, "lost", batch=work.held.batch, shard=shard.index)
+        except BucketError as error:  # its lease ends by itself
+            say(
+                logging.WARNING,
+                "given up",
+                batch=work.held.batch,
+                shard=shard.index,
+                why=str(error),
+            )
+        finally:
+            work.fed.set()
+            work.over.set()
+            await renewing
+
+    async def _answer_all(self, work: _Work, renewing: "asyncio.Task[None]") -> None:
+        questions = await self._questions(work)
+        known = await read_parts(self._bucket, work.held)
+        work.completed = sum(each.is_good for each in known.values())
+        work.failed = len(known) - work.completed
+
+        def kept(some: list[Answer]) -> None:
+            for answer in some:
+                known[answer.number] = answer
+                work.completed += answer.is_good
+                work.failed += not answer.is_good
+                self._metrics.answered(answer.is_good)
+
+        parts = Parts(self._bucket, work.held, self._settings.keep_seconds, kept)
+        todo = [each for each in questions if each.number not in known]
+        tasks: set[asyncio.Task[None]] = set()
+        for question in todo:
+            try:
+                await self._asking.enter(work.batch["expires_at"], work.stop)
+            except Stopped:
+                break
+            task = asyncio.create_task(self._ask(question, work, parts))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        work.fed.set()
+        if tasks:
+            await asyncio.wait(set(tasks))
+        if work.is_lost:
+            await parts.abandon()
+            return
+        await parts.close()
+        work.over.set()
+        await renewing  # a renewal on its way would be another generation
+        await self._finish(work, questions, known)
+
+    async def _finish(
+        self, work: _Work, questions: list[Question], known: dict[int, Answer]
+    ) -> None:
+        """Seal a shard that is done or whose batch ends, and give any other back."""
+        if work.is_lost:
+            return
+        open_ones = [each for each in questions if each.number not in known]
+        if open_ones:
+            batch = await read_batch(self._bucket, work.batch["team"], work.held.batch)
+            is_over = batch is not None and batch["status"] != "in_progress"
+            if batch is None or not is_over:
+                await change_shard(
+                    self._bucket,
+                    work.held,
+                    state="open",
+                    until=0.0,
+                    completed=work.completed,
+                    failed=work.failed,
+                )
+                say(logging.INFO, "returned", batch=work.held.batch, shard=work.held.shard.index)
+                return
+            if batch["ending"] == "expired":
+                known |= {each.number: expired(each) for each in open_ones}
+        await seal(self._bucket, work.held, known)
+        say(logging.INFO, "sealed", batch=work.held.batch, shard=work.held.shard.index)
+
+    async def _ask(self, question: Question, work: _Work, parts: Parts) -> None:
+        began = time.monotonic()
+        try:
+            answer = await self._asking.ask(question, work.batch["expires_at"], work.stop)
+        except Stopped:
+            return
+        self._metrics.seconds.observe(time.monotonic() - began)
+        parts.add(answer)
+
+    async def _questions(self, work: _Work) -> list[Question]:
+        return await questions_of(self._bucket, work.batch, work.held)
+
+    async def _renew(self, work: _Work) -> None:
+        """Keep the lease, and look whether the batch goes on."""
+        lease = self._settings.lease_seconds
+        ends = work.held.shard.until
+        while not work.over.is_set():
+            await _either(work.over, seconds=lease / _RENEWALS)
+            if work.over.is_set():
+                return
+            try:
+                batch = await read_batch(self._bucket, work.batch["team"], work.held.batch)
+                if batch is None or batch["status"] != "in_progress":
+                    work.stop.set()
+                ends = time.time() + lease
+                work.held = await change_shard(
+                    self._bucket,
+                    work.held,
+                    until=ends,
+                    completed=work.completed,
+                    failed=work.failed,
+                )
+            except Changed:
+                work.is_lost = True
+            except BucketError as error:
+                say(logging.WARNING, "lease not renewed", why=str(error))
+                work.is_lost = time.time() > ends
+            if work.is_lost:
+                work.stop.set()
+                return
+
+
+def expired(question: Question) -> Answer:
+    """Return the answer to a request that the batch had no time for."""
+    return unanswered(question.number, question.batch, question.custom_id, *EXPIRED)
+
+
+async def questions_of(bucket: Bucket, batch: Batch, held: Held) -> list[Question]:
+    """Return the requests of a shard.
+
+    Raises:
+        BucketError: The input is gone.
+    """
+    shard = held.shard
+    name = file_name(batch["team"], batch["input_file_id"])
+    raw = await bucket.read_range(name, shard.start, shard.end)
+    found: list[Question] = []
+    for number, text in enumerate(raw.split(b"\n"), start=shard.first):
+        if text.strip():
+            line: dict[str, Any] = json.loads(text)
+            question = Question(batch["id"], number, line["custom_id"], line["url"], line["body"])
+            found.append(question)
+    return found
+
+
+def _is_at_work(held: Held) -> bool:
+    return held.shard.state == "running" and not held.shard.is_free()
+
+
+async def _either(*events: asyncio.Event, seconds: float | None = None) -> None:
+    """Wait until one of some events is set, or so long."""
+    tasks = {asyncio.create_task(event.wait()) for event in events}
+    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
