@@ -54,7 +54,7 @@ def batches(platform: Platform) -> BatchPlan | None:
                 pool=object_name(served) if model.task is Task.GENERATE else None,
             )
             for served, model in answering(platform, settings).items()
-            for name in (served, *model.adapters)
+            for name in (served, *model.adapter_names(served))
         ),
         bucket=settings.bucket or Names(platform).batches(region),
     )

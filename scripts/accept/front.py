@@ -45,7 +45,9 @@ def front_listings(deployed: Deployed) -> Iterator[Row]:
     if not has_front(platform) or not answering(platform):
         return
     names = sorted(
-        name for model, one in platform.models.items() for name in (model, *one.adapters)
+        name
+        for model, one in platform.models.items()
+        for name in (model, *one.adapter_names(model))
     )
     subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(names))
 
