@@ -10,7 +10,7 @@ from infra.plan.backends import kinds_of
 from infra.plan.clients import cached, has_counters
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_topics
-from infra.stack import BackendKind, Platform
+from infra.stack import BackendKind, DeliveryKind, DeliveryTool, Platform
 
 SERVICES: Final = (
     "certificatemanager.googleapis.com",
@@ -63,6 +63,9 @@ ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
 STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
 """API of topics and subscriptions, where the stack has streams of them."""
 
+DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
+"""APIs of the fleet and of Config Sync, where it delivers models."""
+
 ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
 """APIs of attestations, where the stack looks for them."""
 
@@ -79,10 +82,17 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
         *(STREAM_SERVICES if has_topics(platform) else ()),
+        *(DELIVERY_SERVICES if has_config_sync(platform) else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),
     )
+
+
+def has_config_sync(platform: Platform) -> bool:
+    """Return whether Config Sync delivers models on the platform."""
+    delivery = platform.delivery
+    return delivery.kind is DeliveryKind.GITOPS and delivery.tool is not DeliveryTool.ARGO_CD
 
 
 def enable_services(platform: Platform) -> list[pulumi.Resource]:

@@ -4,7 +4,6 @@ Delivery is about layers as well: what a serving stack makes can come from git.
 """
 
 import re
-
 from collections.abc import Iterator
 from typing import Any, Final
 

@@ -10,6 +10,7 @@ import typer
 import yaml
 
 from scripts.check.server_side_checks import check_folder
+from scripts.delivery.writing import check_targets, stack_tree, write_targets
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
@@ -85,18 +86,38 @@ def render(
             help="Also check every object with a real API server; exits 1 if one is rejected.",
         ),
     ] = False,
+    git: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the objects of a serving stack to this checkout of a repository, as"
+            " Config Sync and Argo CD read them."
+        ),
+    ] = None,
+    oci: Annotated[
+        str | None,
+        typer.Option(
+            help="Also write them as an OCI artifact: to a registry (HOST/PATH:TAG), or as a layout"
+            " (FOLDER:TAG)."
+        ),
+    ] = None,
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
     plan = plan_of(stack)
+    check_targets(plan, stack, git, oci)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
-    objects, resources = write(preview_states(engine, stack), folder)
+    states = preview_states(engine, stack)
+    wanted = git is not None or oci is not None
+    tree = stack_tree(plan, manifests(states)) if wanted else None
+    objects, resources = write(states, folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
+    if tree is not None:
+        write_targets(tree, stack, git, oci)
     pages = write_grafana(plan, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     report = page(

@@ -5,8 +5,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from infra.reading.load import STACKS
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
+from scripts.shared.delivered import with_delivered
 from scripts.shared.engine import Engine, check_stack
 from scripts.shared.platform_state import seed_platform
 from scripts.terminal.console import CommandError, one_line
@@ -19,6 +21,8 @@ _CREATES = ("create", "read")
 
 def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, Any]]:
     """Return the states that a first `up` of a stack would create, whatever is deployed now.
+
+    Objects that come from git are among them, as if the stack applied them itself.
 
     Args:
         engine: of the twin that previews.
@@ -40,6 +44,12 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
             seed_platform(Path(folder), stack)
         except StackError as error:
             raise CommandError(str(error)) from None
+        file = STACKS / f"Pulumi.{stack}.yaml"
+        text = file.read_text(encoding="utf-8")
+        if (whole := with_delivered(text)) != text:
+            copy = Path(folder) / file.name
+            copy.write_text(whole, encoding="utf-8")
+            options = (*options, "--config-file", str(copy))
         command = ("preview", "-s", stack, "--json", *options)
         answer = engine.run(*command, capture=True, environment=environment)
     if answer.returncode:
