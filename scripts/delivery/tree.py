@@ -9,20 +9,18 @@ from typing import Any, Final
 
 import yaml
 
+from gke_inference.serving.launcher.spec import DELIVERED, NEEDS
 from scripts.shared.preview_states import NOT_KNOWN
 from scripts.terminal.console import CommandError
 
 SUMS: Final = "SHA256SUMS"
 """File with the digests of a folder's objects, as `sha256sum --check` reads it. Neither Config Sync
 nor Argo CD reads files without the suffix of YAML or JSON."""
-DELIVERED: Final = "gke-inference/delivered"
-"""Annotation of a workload whose replicas are no field of the tree, with the word `git`."""
 _HIDDEN: Final = "[secret]"
 """What the engine prints for a secret value."""
 _OF_PULUMI: Final = "pulumi.com/"
 _SYNC_KINDS: Final = ("AppProject", "Application", "RepoSync", "RootSync")
 _SCALED: Final = ("Deployment", "LeaderWorkerSet")
-_NEEDS: Final = "gke-inference/weights"
 Object = dict[str, Any]
 
 
@@ -137,7 +135,7 @@ def _clean(obj: Object, targets: set[tuple[str, str]]) -> Object:
     spec = obj.get("spec")
     made = {key: value for key, value in obj.items() if key != "status"}
     if obj["kind"] in _SCALED and isinstance(spec, dict):
-        is_gated = _NEEDS in kept
+        is_gated = NEEDS in kept
         if is_gated or (obj["kind"], metadata["name"]) in targets:
             made["spec"] = {key: value for key, value in spec.items() if key != "replicas"}  # pyright: ignore[reportUnknownVariableType]
         if is_gated:

@@ -1,0 +1,82 @@
+"""Applies a tree with the real kubectl: on the server's side, with what it had before pruned."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from twin.cluster.delivery.objects import Declared
+from twin.wire.kube import JsonObject
+
+MANAGER: Final = "configsync"
+SET: Final = "config-sync"
+"""ConfigMap of the namespace that says what is managed, as an ApplySet."""
+_SECONDS: Final = 120.0
+_MOST_LINES: Final = 20
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What came of an attempt."""
+
+    objects: tuple[JsonObject, ...]
+    """As the API server has them now."""
+    errors: tuple[str, ...]
+    """What it refused; then nothing was pruned."""
+
+
+def apply(
+    kubectl: Path, kubeconfig: Path, namespace: str, declared: list[Declared], folder: Path
+) -> Applied:
+    """Apply the objects of a tree, and delete what an earlier one had and this one has not.
+
+    Args:
+        kubectl: The program.
+        kubeconfig: Of the cluster, as its administrator.
+        namespace: Of the RepoSync, whose reconciler's rights are used.
+        declared: The objects.
+        folder: An empty folder for the files that kubectl reads.
+    """
+    for at, each in enumerate(declared):
+        (folder / f"{at:04}.json").write_text(json.dumps(each.obj))
+    reconciler = f"system:serviceaccount:config-management-system:ns-reconciler-{namespace}"
+    argv = [
+        str(kubectl),
+        f"--kubeconfig={kubeconfig}",
+        f"--as={reconciler}",
+        f"--namespace={namespace}",
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        f"--field-manager={MANAGER}",
+        "--validate=strict",
+        "--prune",
+        f"--applyset=configmaps/{SET}",
+        f"--filename={folder}",
+        "--output=json",
+    ]
+    environment = {**os.environ, "KUBECTL_APPLYSET": "true"}
+    try:
+        ran = subprocess.run(
+            argv, capture_output=True, text=True, check=False, env=environment, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return Applied((), (f"KNV2009: kubectl did not end within {_SECONDS:.0f} s",))
+    errors: tuple[str, ...] = ()
+    if ran.returncode:
+        lines = [line.strip() for line in ran.stderr.splitlines() if line.strip()]
+        said = [line for line in lines if not line.startswith("Warning:")] or ["no reason given"]
+        errors = tuple(f"KNV2009: {line}" for line in said[:_MOST_LINES])
+    return Applied(tuple(_items(ran.stdout)), errors)
+
+
+def _items(output: str) -> list[JsonObject]:
+    """Return the objects that kubectl printed, one behind the other or in a list."""
+    found: list[JsonObject] = []
+    decoder, at = json.JSONDecoder(), 0
+    while (at := output.find("{", at)) >= 0:
+        item, at = decoder.raw_decode(output, at)
+        found += item["items"] if item.get("kind") == "List" else [item]
+    return found
