@@ -20,6 +20,7 @@ GROUPS = {
         "sweep",
         "bootstrap",
         "adopt",
+        "delivery",
         "models",
         "clients",
         "images",

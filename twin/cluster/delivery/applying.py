@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from twin.cluster.delivery.objects import Declared
-from twin.wire.kube import JsonObject
+from twin.wire.kube import JsonObject, Kube, KubeError
 
 MANAGER: Final = "configsync"
 SET: Final = "config-sync"
 """ConfigMap of the namespace that says what is managed, as an ApplySet."""
+_KINDS: Final = "applyset.kubernetes.io/contains-group-kinds"
 _SECONDS: Final = 120.0
 _MOST_LINES: Final = 20
 
@@ -70,6 +71,44 @@ def apply(
         said = [line for line in lines if not line.startswith("Warning:")] or ["no reason given"]
         errors = tuple(f"KNV2009: {line}" for line in said[:_MOST_LINES])
     return Applied(tuple(_items(ran.stdout)), errors)
+
+
+def known_kinds(kube: Kube, namespace: str) -> set[str]:
+    """Return the kinds among which the next attempt looks for what to prune."""
+    try:
+        found = kube.get(f"/api/v1/namespaces/{namespace}/configmaps/{SET}")
+    except KubeError as error:
+        if error.status == 404:
+            return set()
+        raise
+    notes = found["metadata"].get("annotations") or {}
+    return {each for each in str(notes.get(_KINDS, "")).split(",") if each}
+
+
+def forget_refused(kube: Kube, namespace: str, before: set[str], applied: Applied) -> None:
+    """Take the kinds of refused objects out of those that are looked through.
+
+    kubectl adds them before it knows that the reconciler may not even list them, and every later
+    attempt would fail for it. Config Sync's inventory has single objects.
+
+    Args:
+        kube: The cluster, as its administrator.
+        namespace: Of the RepoSync.
+        before: Kinds before the attempt.
+        applied: What came of it.
+    """
+    kinds = sorted(before | {_group_kind(obj) for obj in applied.objects})
+    patch = {"metadata": {"annotations": {_KINDS: ",".join(kinds)}}}
+    try:
+        kube.patch(f"/api/v1/namespaces/{namespace}/configmaps/{SET}", patch)
+    except KubeError as error:
+        if error.status != 404:  # nothing at all was applied
+            raise
+
+
+def _group_kind(obj: JsonObject) -> str:
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    return f"{obj['kind']}.{group}" if group else str(obj["kind"])
 
 
 def _items(output: str) -> list[JsonObject]:

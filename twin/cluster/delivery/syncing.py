@@ -12,7 +12,7 @@ from typing import Any
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
-from twin.cluster.delivery.applying import apply
+from twin.cluster.delivery.applying import apply, forget_refused, known_kinds
 from twin.cluster.delivery.objects import (
     Declared,
     TreeError,
@@ -150,10 +150,13 @@ class Syncing:
         return found
 
     def _apply(self, declared: list[Declared]) -> None:
+        before = known_kinds(self._ctx.kube, self._namespace)
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
             applied = apply(
                 self._kubectl, self._ctx.kubeconfig, self._namespace, declared, Path(folder)
             )
+        if applied.errors:
+            forget_refused(self._ctx.kube, self._namespace, before, applied)
         by_key = {key_of(obj): obj for obj in applied.objects}
         self._synced = _Synced(
             revision=self._synced.revision if applied.errors else self._revision,

@@ -111,7 +111,7 @@ def kube(control_plane):
 
     def is_served() -> bool:
         try:
-            conditions = found.get(path).get("status", {}).get("conditions", [])
+            conditions = (found.get(path).get("status") or {}).get("conditions") or []
         except KubeError:
             return False
         return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
