@@ -21,6 +21,7 @@ GROUPS = {
         "bootstrap",
         "adopt",
         "delivery",
+        "canary",
         "models",
         "clients",
         "images",
