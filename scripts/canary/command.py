@@ -76,7 +76,7 @@ def run(
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         check_ready(deployed, model)
-        newer, older = versions_of(plan, model)
+        newer, older = versions_of(plan, model, is_twin=deployed.is_twin)
         slo = plan.platform.models[model].slo
         promised = None if slo is None else slo.ttft_p95_ms
         threshold = None if promised is None else promised / 1000
@@ -93,9 +93,8 @@ def run(
             raise
     if outcome is Outcome.ROLLED_BACK:
         raise typer.Exit(ExitCode.CHECK_FAILED)
-    _tell(
-        f"The canary answers {settings.steps[-1]} %. To promote it, write its weights into `weights`."
-    )
+    last = settings.steps[-1]
+    _tell(f"The canary answers {last} %; to promote it, write its weights into `weights`.")
 
 
 @canary.command()

@@ -39,13 +39,26 @@ class Version:
     """First part of the names of the load balancer's metrics."""
     first_token: str | None
     """Histogram of the time to the first token; None where the engine has none."""
+    is_twin: bool = False
+
+    @property
+    def _backend(self) -> str:
+        """Which series of the load balancer are about the pool.
+
+        GKE names a backend service after namespace and object, between hashes and a port.
+        """
+        if self.is_twin:
+            return f'backend_name="pool/{self.namespace}/{self.object_name}"'
+        name = f"{self.namespace}-{self.object_name}(-ip-[a-z0-9]+)?"
+        return f'backend_target_name=~"gkegw1-[a-z0-9]+-{name}-[0-9]+-[a-z0-9]+"'
 
     def expressions(self, matchers: str) -> dict[str, str]:
         """Return the counters of the version in one cluster, by what they count."""
         job, where = self.object_name, f'namespace="{self.namespace}",{matchers}'
         picker = f'job="{job}-picker",{where}'
-        backend = f'backend_name=~"(.*-)?{self.namespace}[-/]{job}([-/:].*)?",{matchers}'
+        backend = f"{self._backend},{matchers}"
         found = {
+            "answered": f"{self.balancer}_{_ANSWERED}{{{backend}}}",
             "failed": f'{self.balancer}_{_ANSWERED}{{response_code_class="500",{backend}}}',
             "picked": f"{_PICKED}{{{picker}}}",
             "refused": f'{_REFUSALS}{{error_code!~"{_NOT_THE_VERSIONS}",{picker}}}',
@@ -55,7 +68,7 @@ class Version:
         return found
 
 
-def versions_of(plan: Plan, model: str) -> tuple[Version, Version]:
+def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Version]:
     """Return the canary of a model and its stable version."""
     platform = plan.platform
     canary = platform.models[model].canary
@@ -71,6 +84,7 @@ def versions_of(plan: Plan, model: str) -> tuple[Version, Version]:
             served.namespace,
             f"loadbalancing_googleapis_com:https_{kind}",
             metrics.first_token,
+            is_twin=is_twin,
         )
 
     return version(f"{model}-{canary.version}"), version(model)
@@ -104,7 +118,9 @@ class Measured:
         def errors(version: Version) -> Share:
             name = version.object_name
             refused = round(sums.get((name, "refused"), 0.0))
-            total = round(sums.get((name, "picked"), 0.0)) + refused
+            # A pool without its picker is open: then the load balancer alone has its requests.
+            known = max(sums.get((name, each), 0.0) for each in ("answered", "picked"))
+            total = round(known) + refused
             bad = round(sums.get((name, "failed"), 0.0)) + refused
             return Share(min(bad, total), total)
 

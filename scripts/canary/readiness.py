@@ -22,8 +22,8 @@ def check_ready(deployed: Deployed, model: str) -> None:
             raise CommandError(f"cluster {cluster.name}: {error.message}") from None
         if not any(_is_ready(pod) for pod in pods):
             raise CommandError(
-                f"--model: must have a canary with a ready replica in {cluster.name}, got {model!r};"
-                " see gke-inference status"
+                f"--model: must have a canary with a ready replica in {cluster.name}, got"
+                f" {model!r}; see gke-inference status"
             )
 
 
