@@ -28,5 +28,6 @@ def check_ready(deployed: Deployed, model: str) -> None:
 
 
 def _is_ready(pod: Object) -> bool:
-    conditions: list[Object] = (pod.get("status") or {}).get("conditions") or []
+    status: Object = pod.get("status") or {}
+    conditions: list[Object] = status.get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

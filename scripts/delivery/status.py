@@ -85,14 +85,15 @@ def _config_sync(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]
     if obj is None:
         return "", "", (f"no RepoSync {SYNC_NAME} in the namespace {namespace}",)
     status: Mapping[str, Any] = obj.get("status") or {}
-    parts = [status.get(name) or {} for name in ("source", "rendering", "sync")]
-    errors = [str(each.get("errorMessage")) for part in parts for each in part.get("errors") or ()]
+    places: list[Object] = [status.get(name) or {} for name in ("source", "rendering", "sync")]
+    listed: list[list[Object]] = [place.get("errors") or [] for place in places]
+    errors = [str(each.get("errorMessage")) for some in listed for each in some]
     errors += [
         str(each.get("message"))
         for each in status.get("conditions") or ()
         if each["type"] == "Stalled" and each["status"] == "True"
     ]
-    revision = str(parts[0].get("commit") or "")
+    revision = str(places[0].get("commit") or "")
     return revision, str(status.get("lastSyncedCommit") or ""), tuple(dict.fromkeys(errors))
 
 

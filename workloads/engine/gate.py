@@ -122,6 +122,7 @@ class Workload:
         """Return a workload, or None for one that waits for nothing."""
         metadata: dict[str, Any] = item["metadata"]
         notes: dict[str, str] = metadata.get("annotations") or {}
+        status: dict[str, Any] = item.get("status") or {}
         if NEEDS not in notes or REPLICAS not in notes:
             return None
         return cls(
@@ -131,8 +132,7 @@ class Workload:
             needs=tuple(json.loads(notes[NEEDS])),
             wanted=int(notes[REPLICAS]),
             replicas=int(item["spec"].get("replicas", 1)),
-            is_fresh=notes.get(DELIVERED) == "git"
-            and not (item.get("status") or {}).get("readyReplicas"),
+            is_fresh=notes.get(DELIVERED) == "git" and not status.get("readyReplicas"),
         )
 
 

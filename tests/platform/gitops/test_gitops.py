@@ -1,8 +1,12 @@
-"""A team's models from git: commits, drift and a bad revision, as docs/gitops.md says."""
+"""A team's models from git: commits, drift, a bad revision and a bad canary (docs/gitops.md)."""
 
 import json
 import subprocess
+import threading
 import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,14 @@ pytestmark = pytest.mark.needs_tools
 MODEL, TEAM = "llama-3.1-8b", "search"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{TEAM}/deployments"
 SCALER = f"/apis/autoscaling/v2/namespaces/{TEAM}/horizontalpodautoscalers/llama-3-1-8b-gpu"
+ROUTE = f"/apis/gateway.networking.k8s.io/v1/namespaces/{TEAM}/httproutes/llama-3-1-8b"
+CANARY = """replicas: {min: 1, max: 2}
+        canary:
+          version: v2
+          weights: llama-3.1-8b-v2
+          replicas: {min: 1, max: 1}
+"""
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 REMOTE = "https://git.example.com/acme/serving.git"
 
 
@@ -63,7 +75,11 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
     serving, stack = tmp_path / "serving", folder / "stacks" / "Pulumi.search.yaml"
     serving.mkdir()
     git(serving, "init", "--quiet", "--initial-branch=main")
-    edit(stack, (REMOTE, f"file://{serving}"))
+    # a replica of a rollout counts as well, and a canary has replicas of its own
+    edit(folder / "stacks" / "Pulumi.shared.yaml", ("gpu: 2}", "gpu: 4}"))
+    git(serving, "config", "user.name", "test")
+    git(serving, "config", "user.email", "test@example.com")
+    edit(stack, (REMOTE, f"file://{serving}"), ("replicas: {min: 1, max: 2}\n", CANARY))
 
     def run(*arguments: str) -> tuple[int, str]:
         answer = example_checkout.run(folder, paths, *arguments)
@@ -74,7 +90,7 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
         assert status == 0, said
         return commit(serving)
 
-    def delivered(revision: str = "", wait: int = 60) -> tuple[int, dict]:
+    def delivered(revision: str = "", wait: int = 180) -> tuple[int, dict]:
         options = ("--stack", "search", "--wait", str(wait), "--revision", revision, "--json")
         status, said = run("delivery", "status", *options)
         [cluster] = json.loads(said)
@@ -130,11 +146,81 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
     good = git(serving, "rev-parse", "HEAD")
     status, cluster = delivered(good)
     assert (status, cluster["synced"]) == (0, good), cluster
+
+    # A canary whose replica is lost takes some of the requests with it, and no more of them.
+    def weights() -> list[int]:
+        refs = twin.kube.get(ROUTE)["spec"]["rules"][0]["backendRefs"]
+        return [each["weight"] for each in refs]
+
+    until(lambda: is_answered(endpoint, {"x-model-version": "v2"}), "an answer of the canary")
+    with Traffic(endpoint) as traffic, ThreadPoolExecutor(1) as pool:
+        options = ("--steps", "50,100", "--hold", "10s", "--patience", "3m", "--requests", "20")
+        command = ("canary", "run", "--stack", "search", "--model", MODEL, "--git", str(serving))
+        running = pool.submit(run, *command, *options)
+        until(lambda: running.done() or weights() == [50, 50], "half of the requests", 180)
+        assert not running.done(), running.result()
+        before = Counter(traffic.seen)
+        twin.kube.patch(f"{DEPLOYMENTS}/llama-3-1-8b-v2-gpu/scale", {"spec": {"replicas": 0}})
+        status, said = running.result(timeout=400)
+        assert (status, "worse: errors; rolling back" in said) == (1, True), said
+        assert before["failed"] == 0
+        assert weights() == [100, 0]
+        time.sleep(3)
+        settled = traffic.seen["failed"]
+        assert settled > 0
+        answered = traffic.seen["answered"]
+        until(lambda: traffic.seen["answered"] >= answered + 20, "answers after the rollback")
+        assert traffic.seen["failed"] == settled
+    assert "percent: 0" in stack.read_text()
+    assert "Give the canary of llama-3.1-8b 0 %" in git(serving, "log", "--format=%s", "-1")
     close([twin])
 
     status, said = run("down")
     assert status == 0, said
     assert "Nothing is left in the cloud." in said
+
+
+class Traffic:
+    """Requests of four clients, one after the other, and how they ended."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._stop = threading.Event()
+        self.seen: Counter[str] = Counter()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(4)]
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            answered = is_answered(self._endpoint, {})
+            self.seen["answered" if answered else "failed"] += 1
+            self._stop.wait(0.2)
+
+    def __enter__(self) -> "Traffic":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def is_answered(endpoint: str, headers: dict[str, str]) -> bool:
+    """Return whether a request is answered."""
+    body = json.dumps(
+        {"model": MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": "Hello"}]}
+    )
+    request = urllib.request.Request(  # noqa: S310 - always the gateway
+        f"{endpoint}/v1/chat/completions",
+        body.encode(),
+        {"Content-Type": "application/json", **headers},
+    )
+    try:
+        with OPENER.open(request, timeout=30) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
 
 
 def owned_by_pulumi(folder: Path, paths: TwinPaths) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from twin.cluster.base.fields import text_map
 from twin.cluster.delivery.objects import Declared
 from twin.wire.kube import JsonObject, Kube, KubeError
 
@@ -81,8 +82,8 @@ def known_kinds(kube: Kube, namespace: str) -> set[str]:
         if error.status == 404:
             return set()
         raise
-    notes = found["metadata"].get("annotations") or {}
-    return {each for each in str(notes.get(_KINDS, "")).split(",") if each}
+    notes = text_map(found["metadata"], "annotations")
+    return {each for each in notes.get(_KINDS, "").split(",") if each}
 
 
 def forget_refused(kube: Kube, namespace: str, before: set[str], applied: Applied) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 import yaml
 
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part, text_map
 from twin.cluster.base.informer import Informer
+from twin.cluster.delivery.sources import Secret
 from twin.cluster.delivery.syncing import Syncing
 from twin.wire.kube import JsonObject, KubeError
 from twin.wire.property_values import last_segment
@@ -117,13 +119,15 @@ class ConfigSync:
             if error.status != 404:  # it is being deleted
                 raise
 
-    def _secrets(self, namespace: str):
+    def _secrets(self, namespace: str) -> Secret:
+        """Return what reads the Secrets of a namespace."""
+
         def secret(name: str) -> Mapping[str, str] | None:
             try:
                 found = self._ctx.kube.get(f"/api/v1/namespaces/{namespace}/secrets/{name}")
             except KubeError:
                 return None
-            data: Mapping[str, str] = found.get("data") or {}
+            data = text_map(found, "data")
             return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
         return secret
@@ -131,10 +135,8 @@ class ConfigSync:
 
 def _link(membership: Record) -> str:
     """Return the cluster that a membership names."""
-    endpoint = membership.inputs.get("endpoint") or {}
-    return str((endpoint.get("gkeCluster") or {}).get("resourceLink") or "")
+    return str(part(membership.inputs, "endpoint", "gkeCluster").get("resourceLink") or "")
 
 
 def _has_config_sync(feature: Record) -> bool:
-    management = feature.inputs.get("configmanagement") or {}
-    return bool((management.get("configSync") or {}).get("enabled"))
+    return bool(part(feature.inputs, "configmanagement", "configSync").get("enabled"))

@@ -88,4 +88,4 @@ def projection(declared: Any, live: Any) -> Any:
         return {key: projection(value, live.get(key)) for key, value in declared.items()}  # pyright: ignore
     if isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):  # pyright: ignore[reportUnknownArgumentType]
         return [projection(one, other) for one, other in zip(declared, live, strict=True)]  # pyright: ignore
-    return live
+    return live  # pyright: ignore[reportUnknownVariableType] - JSON

@@ -135,7 +135,8 @@ class Source:
         if auth != "token":
             message = f"the twin signs in to git with none or token, not {auth}"
             raise SourceError("1061", message, stalls=True)
-        name = str((self.part.get("secretRef") or {}).get("name") or "")
+        secret: Mapping[str, Any] = self.part.get("secretRef") or {}
+        name = str(secret.get("name") or "")
         values = self.secret(name) if name else None
         if values is None or not {"username", "token"} <= values.keys():
             message = f"the Secret {name!r} must have the keys username and token"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twin.cluster.base.fields import parts
 from twin.cluster.base.reports import timestamp
 from twin.wire.kube import JsonObject
 
@@ -113,7 +114,7 @@ def _condition(
         "type": kind,
         **more,
     }
-    for each in known.get("conditions") or []:
+    for each in parts(known, "conditions"):
         if each.get("type") != kind:
             continue
         times = {key: each[key] for key in ("lastTransitionTime", "lastUpdateTime") if key in each}
