@@ -11,13 +11,12 @@ from infra.stack import DeliveryKind, DeliveryTool
 from infra.stack.problems import StackError
 from scripts.backend.backend import Backend
 from scripts.canary.percent import write_percent
-from scripts.check.render import manifests
 from scripts.delivery.status import find_delivered
 from scripts.delivery.tree import write_tree
 from scripts.delivery.writing import stack_tree
 from scripts.shared.clusters import close
 from scripts.shared.engine import Engine
-from scripts.shared.preview_states import preview_states
+from scripts.shared.preview_states import manifests, preview_states
 from scripts.terminal.console import CommandError, one_line
 from scripts.terminal.options import plan_of
 from twin.host.paths import TwinPaths

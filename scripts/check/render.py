@@ -15,12 +15,7 @@ from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
 from scripts.shared.engine import Engine, OfficialOption, official_to_preview
-from scripts.shared.preview_states import (
-    cluster_names,
-    is_only_read,
-    preview_states,
-    without_unknowns,
-)
+from scripts.shared.preview_states import manifests, preview_states, without_unknowns
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.running_cost import running
 from scripts.shared.tool_setup import ensure_tools
@@ -28,21 +23,6 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import StackOption, plan_of
 from twin.host.paths import REPOSITORY, TwinPaths
-from twin.providers.kubernetes.manifests.objects import to_object
-
-
-def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the Kubernetes objects by the name of their cluster."""
-    names = cluster_names(states)
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
-    for state in states:
-        if not state["type"].startswith("kubernetes:") or is_only_read(state):
-            continue
-        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
-        if provider not in names:
-            raise CommandError(f"{state['urn']}: must have the provider of a cluster")
-        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
-    return found
 
 
 def manifest_path(obj: dict[str, Any]) -> Path:

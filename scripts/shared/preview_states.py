@@ -12,6 +12,7 @@ from scripts.shared.delivered import with_delivered
 from scripts.shared.engine import Engine, check_stack
 from scripts.shared.platform_state import seed_platform
 from scripts.terminal.console import CommandError, one_line
+from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import UNKNOWN
 
 NOT_KNOWN = "(known after up)"
@@ -81,6 +82,20 @@ def without_unknowns(value: Any) -> Any:
 def is_only_read(state: dict[str, Any]) -> bool:
     """Return whether a program reads an object, and another resource of the stack makes it."""
     return bool(state.get("external")) or "kind" not in (state.get("inputs") or {})
+
+
+def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the Kubernetes objects by the name of their cluster."""
+    names = cluster_names(states)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
+    for state in states:
+        if not state["type"].startswith("kubernetes:") or is_only_read(state):
+            continue
+        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
+        if provider not in names:
+            raise CommandError(f"{state['urn']}: must have the provider of a cluster")
+        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
+    return found
 
 
 def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
