@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from infra.reading.delivered import with_delivered
 from infra.reading.load import STACKS
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
-from scripts.shared.delivered import with_delivered
 from scripts.shared.engine import Engine, check_stack
 from scripts.shared.platform_state import seed_platform
 from scripts.terminal.console import CommandError, one_line

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
+from infra.reading.delivered import with_delivered
 from infra.reading.load import EngineLoader
 from infra.stack.problems import StackError
-from scripts.shared.delivered import with_delivered
 from scripts.shared.platform_state import seed_platform
 from scripts.shared.preview_states import preview_errors
 from scripts.shared.scratch_project import backend, scratch_project

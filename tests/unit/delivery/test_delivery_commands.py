@@ -5,12 +5,12 @@ import re
 import pytest
 
 from infra.plan import resolve
+from infra.reading.delivered import with_delivered
 from infra.reading.load import STACKS, read
 from infra.stack import DeliveryTool
 from scripts.delivery.status import find_delivered
 from scripts.delivery.writing import check_targets, stack_tree
 from scripts.shared.clusters import Cluster
-from scripts.shared.delivered import with_delivered
 from scripts.terminal.console import CommandError
 from twin.wire.kube import KubeError
 
