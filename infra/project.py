@@ -8,9 +8,10 @@ from pulumi_gcp import projects
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
 from infra.plan.backends import kinds_of
 from infra.plan.clients import cached, has_counters
+from infra.plan.delivery import has_config_sync
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_topics
-from infra.stack import BackendKind, DeliveryKind, DeliveryTool, Platform
+from infra.stack import BackendKind, Platform
 
 SERVICES: Final = (
     "certificatemanager.googleapis.com",
@@ -87,12 +88,6 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),
     )
-
-
-def has_config_sync(platform: Platform) -> bool:
-    """Return whether Config Sync delivers models on the platform."""
-    delivery = platform.delivery
-    return delivery.kind is DeliveryKind.GITOPS and delivery.tool is not DeliveryTool.ARGO_CD
 
 
 def enable_services(platform: Platform) -> list[pulumi.Resource]:

@@ -15,6 +15,7 @@ from gke_inference.serving.model_server import ModelServer
 from infra.arguments.ingress import ingress_args
 from infra.arguments.models import routed_models
 from infra.plan import RegionPlan
+from infra.plan.delivery import has_config_sync
 from infra.plan.endpoint import catalogue_path
 from infra.plan.names import Names
 from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool, Platform
@@ -108,9 +109,7 @@ def config_sync_args(
         platform: The stack.
         clusters: Ids of the clusters, by region.
     """
-    delivery = platform.delivery
-    tool = delivery.tool or DeliveryTool.CONFIG_SYNC
-    if delivery.kind is not DeliveryKind.GITOPS or tool is not DeliveryTool.CONFIG_SYNC:
+    if not has_config_sync(platform):
         return None
     names = Names(platform)
     return ConfigSyncArgs(

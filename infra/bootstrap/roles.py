@@ -76,6 +76,9 @@ STREAM_ROLES: Final = ("roles/pubsub.admin",)
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Roles beside those, where answers of a stream are rows: its worker is let into the table."""
 
+DELIVERY_ROLES: Final = ("roles/gkehub.admin",)
+"""Roles beside those, where Config Sync delivers models: clusters join the fleet."""
+
 PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
 """Roles of the identity that deploys a platform: serving stacks watch their models themselves."""
 

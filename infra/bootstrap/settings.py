@@ -102,6 +102,8 @@ class StackSettings:
     """Whether models of the stack run elsewhere."""
     has_clients: bool = False
     """Whether the stack tells clients apart, by keys."""
+    has_config_sync: bool = False
+    """Whether clusters of the stack join the fleet, for Config Sync."""
     has_images: bool = False
     """Whether the stack builds and delivers container images of its own."""
     has_records: bool = False

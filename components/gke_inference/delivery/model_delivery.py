@@ -12,6 +12,9 @@ SYNC_NAME: Final = "repo-sync"
 others have the name of the RepoSync in it."""
 TOOLS: Final = ("argo-cd", "config-sync")
 KINDS: Final = ("git", "oci")
+_TAKES_ALL: Final = {"configsync.gke.io/deletion-propagation-policy": "Foreground"}
+"""With it the objects go before the RepoSync; without it servers would stay, and be paid for."""
+_ARGO_TAKES_ALL: Final = "resources-finalizer.argocd.argoproj.io"
 _GOOGLE_REGISTRY: Final = "-docker.pkg.dev"
 
 
@@ -38,7 +41,8 @@ class ModelDeliveryArgs(TypedDict):
 class ModelDelivery(pulumi.ComponentResource):
     """A RepoSync of Config Sync, or an Application of Argo CD, for one namespace.
 
-    Both prune what is no longer in the source, and undo changes that others make. Argo CD must take
+    Both prune what is no longer in the source, undo changes that others make, and take all objects
+    with them when they go. Argo CD must take
     Applications from the namespace (`application.namespaces`), in a project of its name, which
     `TeamShare` makes.
     """
@@ -78,8 +82,14 @@ def repo_sync(args: ModelDeliveryArgs) -> Manifest:
         host = args["location"].partition("/")[0]
         auth = "k8sserviceaccount" if host.endswith(_GOOGLE_REGISTRY) else "none"
         spec["oci"] = {"auth": auth, "image": args["location"], **place}
-    labels = labels_for(SYNC_NAME, "delivery")
-    return manifest("repo_sync", SYNC_NAME, args["namespace"], labels=labels, spec=spec)
+    return manifest(
+        "repo_sync",
+        SYNC_NAME,
+        args["namespace"],
+        annotations=_TAKES_ALL,
+        labels=labels_for(SYNC_NAME, "delivery"),
+        spec=spec,
+    )
 
 
 def _login(repository: str) -> str:
@@ -95,7 +105,7 @@ def application(args: ModelDeliveryArgs) -> Manifest:
     else:
         image, _, revision = args["location"].rpartition(":")
         repository = f"oci://{image}"
-    return manifest(
+    made = manifest(
         "argo_application",
         namespace,
         namespace,
@@ -114,3 +124,5 @@ def application(args: ModelDeliveryArgs) -> Manifest:
             },
         },
     )
+    made["metadata"]["finalizers"] = [_ARGO_TAKES_ALL]
+    return made

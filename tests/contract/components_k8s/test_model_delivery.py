@@ -33,6 +33,9 @@ def test_a_repo_sync_reads_a_branch_of_a_public_repository(recorder):
     obj = made(recorder, GIT)
     check(obj)
     assert obj["metadata"]["name"] == "repo-sync"
+    # its objects go with it
+    propagation = "configsync.gke.io/deletion-propagation-policy"
+    assert obj["metadata"]["annotations"] == {propagation: "Foreground"}
     assert obj["spec"] == {
         "git": {
             "auth": "none",
@@ -69,6 +72,7 @@ def test_an_artifact_of_googles_registry_is_read_as_the_reconciler(recorder, ima
 def test_an_application_prunes_and_heals_in_its_namespace_alone(recorder):
     obj = made(recorder, {**OCI, "tool": "argo-cd"})
     assert (obj["metadata"]["name"], obj["metadata"]["namespace"]) == ("search", "search")
+    assert obj["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
     assert obj["spec"] == {
         "destination": {"namespace": "search", "server": "https://kubernetes.default.svc"},
         "project": "search",

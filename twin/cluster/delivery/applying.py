@@ -14,6 +14,8 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 MANAGER: Final = "configsync"
 SET: Final = "config-sync"
 """ConfigMap of the namespace that says what is managed, as an ApplySet."""
+PART_OF: Final = "applyset.kubernetes.io/part-of"
+_ID: Final = "applyset.kubernetes.io/id"
 _KINDS: Final = "applyset.kubernetes.io/contains-group-kinds"
 _SECONDS: Final = 120.0
 _MOST_LINES: Final = 20
@@ -43,12 +45,8 @@ def apply(
     """
     for at, each in enumerate(declared):
         (folder / f"{at:04}.json").write_text(json.dumps(each.obj))
-    reconciler = f"system:serviceaccount:config-management-system:ns-reconciler-{namespace}"
     argv = [
-        str(kubectl),
-        f"--kubeconfig={kubeconfig}",
-        f"--as={reconciler}",
-        f"--namespace={namespace}",
+        *_as_reconciler(kubectl, kubeconfig, namespace),
         "apply",
         "--server-side",
         "--force-conflicts",
@@ -72,6 +70,50 @@ def apply(
         said = [line for line in lines if not line.startswith("Warning:")] or ["no reason given"]
         errors = tuple(f"KNV2009: {line}" for line in said[:_MOST_LINES])
     return Applied(tuple(_items(ran.stdout)), errors)
+
+
+def remove(kubectl: Path, kubeconfig: Path, kube: Kube, namespace: str) -> str:
+    """Delete everything that was applied, and wait until it is gone; return what was refused.
+
+    Args:
+        kubectl: The program.
+        kubeconfig: Of the cluster, as its administrator.
+        kube: The same cluster.
+        namespace: Of the RepoSync, whose reconciler's rights are used.
+    """
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{SET}"
+    try:
+        found = kube.get(path)
+    except KubeError as error:
+        if error.status == 404:
+            return ""  # nothing was ever applied
+        raise
+    kinds = ",".join(sorted(each.lower() for each in known_kinds(kube, namespace)))
+    if kinds:
+        label = f"{PART_OF}={text_map(found['metadata'], 'labels').get(_ID, '')}"
+        argv = [
+            *_as_reconciler(kubectl, kubeconfig, namespace),
+            "delete",
+            kinds,
+            f"--selector={label}",
+            f"--timeout={_SECONDS:.0f}s",
+        ]
+        ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            return " ".join(ran.stderr.split())
+    kube.delete(path)
+    return ""
+
+
+def _as_reconciler(kubectl: Path, kubeconfig: Path, namespace: str) -> list[str]:
+    """Return the beginning of a command with the rights of a namespace's reconciler."""
+    account = f"system:serviceaccount:config-management-system:ns-reconciler-{namespace}"
+    return [
+        str(kubectl),
+        f"--kubeconfig={kubeconfig}",
+        f"--as={account}",
+        f"--namespace={namespace}",
+    ]
 
 
 def known_kinds(kube: Kube, namespace: str) -> set[str]:

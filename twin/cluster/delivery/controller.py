@@ -15,6 +15,7 @@ import yaml
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, text_map
 from twin.cluster.base.informer import Informer
+from twin.cluster.delivery.applying import remove
 from twin.cluster.delivery.sources import Secret
 from twin.cluster.delivery.syncing import Syncing
 from twin.wire.kube import JsonObject, KubeError
@@ -28,6 +29,8 @@ _NAMESPACE = "config-management-system"
 _MEMBERSHIP = "gcp:gkehub/membership:Membership"
 _FEATURE = "gcp:gkehub/featureMembership:FeatureMembership"
 _MANAGER = "gke"
+_PROPAGATION = "configsync.gke.io/deletion-propagation-policy"
+_FINALIZER = "configsync.gke.io/reconciler"
 _LOOK_SECONDS = 1.0
 _WAIT_SECONDS = 2.0
 
@@ -106,17 +109,43 @@ class ConfigSync:
                     self._wake,
                     self._secrets(namespace),
                 )
+            if "deletionTimestamp" in obj["metadata"]:
+                self._take_away(obj)
+                continue
+            self._hold(obj)
             status = self._syncs[namespace].look(obj)
             if status != obj.get("status"):
-                self._write(obj, status)
+                self._patch(obj, {"status": status}, "/status")
 
-    def _write(self, obj: JsonObject, status: JsonObject) -> None:
+    def _hold(self, obj: JsonObject) -> None:
+        """Have a RepoSync wait for its objects when it goes, where it says so."""
         metadata = obj["metadata"]
-        path = f"{_API}/namespaces/{metadata['namespace']}/reposyncs/{metadata['name']}/status"
+        held: list[str] = metadata.get("finalizers") or []
+        wants = text_map(metadata, "annotations").get(_PROPAGATION) == "Foreground"
+        if wants and _FINALIZER not in held:
+            self._patch(obj, {"metadata": {"finalizers": [*held, _FINALIZER]}})
+
+    def _take_away(self, obj: JsonObject) -> None:
+        """Delete the objects of a RepoSync that goes, and let it go."""
+        metadata = obj["metadata"]
+        if _FINALIZER not in (metadata.get("finalizers") or []):
+            return
+        context = self._ctx
+        kubectl, namespace = context.tool("kubectl"), str(metadata["namespace"])
+        if refused := remove(kubectl, context.kubeconfig, context.kube, namespace):
+            _LOG.warning("%s: its objects are not gone: %s", namespace, refused)
+            return
+        kept = [each for each in metadata["finalizers"] if each != _FINALIZER]
+        self._patch(obj, {"metadata": {"finalizers": kept}})
+
+    def _patch(self, obj: JsonObject, change: JsonObject, part: str = "") -> None:
+        """Change a RepoSync; one that is gone is no error."""
+        metadata = obj["metadata"]
+        path = f"{_API}/namespaces/{metadata['namespace']}/reposyncs/{metadata['name']}{part}"
         try:
-            self._ctx.kube.patch(path, {"status": status})
+            self._ctx.kube.patch(path, change)
         except KubeError as error:
-            if error.status != 404:  # it is being deleted
+            if error.status != 404:
                 raise
 
     def _secrets(self, namespace: str) -> Secret:

@@ -12,7 +12,7 @@ from typing import Any
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
-from twin.cluster.delivery.applying import apply, forget_refused, known_kinds
+from twin.cluster.delivery.applying import PART_OF, apply, forget_refused, known_kinds
 from twin.cluster.delivery.objects import (
     Declared,
     TreeError,
@@ -25,7 +25,6 @@ from twin.cluster.delivery.status import status_of
 from twin.wire.kube import JsonObject, KubeError
 
 _LOG = logging.getLogger(__name__)
-_PART_OF = "applyset.kubernetes.io/part-of"
 _SHORTEST_SECONDS = 1.0
 _SETTLE_SECONDS = 1.0
 """Before that a watch may not have what was applied."""
@@ -188,6 +187,6 @@ class Syncing:
                 continue  # a kind that the cluster does not have is an error of the sync
             root = "/api" if "/" not in api_version else "/apis"
             path = f"{root}/{api_version}/namespaces/{self._namespace}/{plural}"
-            informer = Informer(self._ctx.watches, path, self._wake, label_selector=_PART_OF)
+            informer = Informer(self._ctx.watches, path, self._wake, label_selector=PART_OF)
             informer.start(self._stop)
             self._watched[api_version, kind] = informer

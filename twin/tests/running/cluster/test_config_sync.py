@@ -17,6 +17,7 @@ from twin.world.store import Store
 pytestmark = pytest.mark.needs_tools
 
 TEAM = "search"
+PROPAGATION = "configsync.gke.io/deletion-propagation-policy"
 SYNC = f"/apis/configsync.gke.io/v1beta1/namespaces/{TEAM}/reposyncs/repo-sync"
 MAPS = f"/api/v1/namespaces/{TEAM}/configmaps"
 RULES = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]
@@ -158,7 +159,11 @@ def repository(kube, tmp_path):
         {
             "apiVersion": "configsync.gke.io/v1beta1",
             "kind": "RepoSync",
-            "metadata": {"name": "repo-sync", "namespace": TEAM},
+            "metadata": {
+                "annotations": {PROPAGATION: "Foreground"},
+                "name": "repo-sync",
+                "namespace": TEAM,
+            },
             "spec": {
                 "git": {
                     "auth": "none",
@@ -174,9 +179,16 @@ def repository(kube, tmp_path):
     )
     yield made
     kube.delete(SYNC)
-    for name in values(kube):
-        kube.delete(f"{MAPS}/{name}")
-    until(lambda: not values(kube), "the maps gone")
+    until(lambda: is_gone(kube), "the RepoSync gone")
+    assert values(kube) == {}  # its objects go first
+
+
+def is_gone(kube) -> bool:
+    try:
+        kube.get(SYNC)
+    except KubeError as error:
+        return error.status == 404
+    return False
 
 
 def values(kube) -> dict[str, str]:
