@@ -3,6 +3,7 @@
 import math
 import shutil
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ class Cluster:
 
 def test_requests_are_counted_from_the_beginning_of_a_step():
     cluster = Cluster()
-    deployed = SimpleNamespace(clusters={"us": cluster})
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
     measured = Measured(deployed, ("us",), CANARY, STABLE, 0.5)
     cluster.values = {("llama", "picked"): 100.0, ("llama", "failed"): 3.0}
     measured.begin()

@@ -248,7 +248,8 @@ def test_a_commit_that_is_refused_is_reported_and_what_ran_stays(kube, repositor
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
     }
     second = repository.commit(config("a", "2"), role)
-    status = until(lambda: (found := synced(kube, second)) and errors(found) and found, "errors")
+    until(lambda: errors(synced(kube, second)), "errors")
+    status = synced(kube, second)
     assert any("forbidden" in each for each in errors(status)), errors(status)
     assert status["lastSyncedCommit"] == first
     assert values(kube) == {"a": "2", "b": "1"}  # nothing is pruned of a commit with errors
