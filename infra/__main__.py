@@ -12,7 +12,7 @@ gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from infra.platform_reference import Reference  # noqa: E402 - the reason above
-from infra.reading.load import load  # noqa: E402 - the reason above
+from infra.reading.load import PROJECT, WITH_DELIVERED, load  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
 reference = Reference()
@@ -31,4 +31,5 @@ if reference.shared is None:
 else:  # what makes clusters and networks takes longest to load, and a serving stack makes none
     from infra.team_program import deploy_team
 
-    deploy_team(stack, reference.shared)
+    wanted = pulumi.Config(PROJECT).get_bool(WITH_DELIVERED) or False
+    deploy_team(stack, reference.shared, with_delivered=wanted)

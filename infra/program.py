@@ -6,6 +6,7 @@ from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.arguments import provisioning as assemble
 from infra.backends import let_relays_call
 from infra.clients import keep_keys
+from infra.delivery import sync_clusters
 from infra.exports import exports
 from infra.front import build_front
 from infra.guardrails import prepare_armor
@@ -45,6 +46,8 @@ def deploy(platform: Platform) -> None:
     keep_keys(platform, clusters)
     prepare_armor(platform, services)
     let_relays_call(platform, clusters)
+    ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
+    sync_clusters(platform, ids, [*services, *clusters])
     front = build_front(platform, networks, built, ready)
     if platform.layer is not Layer.PLATFORM:
         observe(plan, services)

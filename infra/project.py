@@ -8,6 +8,7 @@ from pulumi_gcp import projects
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
 from infra.plan.backends import kinds_of
 from infra.plan.clients import cached, has_counters
+from infra.plan.delivery import has_config_sync
 from infra.plan.filestore import has_filestore
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_topics
@@ -66,6 +67,8 @@ STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
 
 FILESTORE_SERVICES: Final = ("file.googleapis.com",)
 """API of Filestore, where adapters are on it."""
+DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
+"""APIs of the fleet and of Config Sync, where it delivers models."""
 
 ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
 """APIs of attestations, where the stack looks for them."""
@@ -84,6 +87,7 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
         *(STREAM_SERVICES if has_topics(platform) else ()),
         *(FILESTORE_SERVICES if has_filestore(platform) else ()),
+        *(DELIVERY_SERVICES if has_config_sync(platform) else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),

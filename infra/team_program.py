@@ -13,16 +13,17 @@ from infra.stack import Platform
 from infra.team_region import build_team_region
 
 
-def deploy_team(platform: Platform, shared: Shared) -> None:
+def deploy_team(platform: Platform, shared: Shared, *, with_delivered: bool = False) -> None:
     """Register the models of a serving stack, what watches them, and its outputs.
 
     Args:
         platform: The stack, with the settings of its platform.
         shared: What the platform exports.
+        with_delivered: Also register the objects that come from git, so that a preview shows them.
     """
     plan = resolve(platform)
     for name, region in plan.regions.items():
-        build_team_region(platform, region, shared.regions[name])
+        build_team_region(platform, region, shared.regions[name], with_delivered=with_delivered)
     observe(plan, [])
     for name, value in serving_exports(plan, shared).items():
         pulumi.export(name, value)

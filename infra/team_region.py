@@ -6,6 +6,7 @@ from gke_inference.gateway.model_routes import ModelRoutes
 from gke_inference.namespace.connected_models import ConnectedModels, ConnectedModelsArgs
 from infra.arguments import sharing as assemble
 from infra.arguments.ingress import connected
+from infra.delivery import deliver
 from infra.options.inside import inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
@@ -14,17 +15,26 @@ from infra.serving import open_models, serve
 from infra.stack import Platform
 
 
-def build_team_region(platform: Platform, region: RegionPlan, shared: SharedRegion) -> None:
+def build_team_region(
+    platform: Platform,
+    region: RegionPlan,
+    shared: SharedRegion,
+    *,
+    with_delivered: bool = False,
+) -> None:
     """Build the models of a team in a region, and their routes to the gateway that is there.
 
     Args:
         platform: The stack, with the settings of its platform.
         region: The region, resolved.
         shared: What the platform exports of the region.
+        with_delivered: Also build what comes from git.
     """
     if not region.served:
         return
     opts = inside(platform, region, shared.kubeconfig)
+    if deliver(platform, region, opts) and not with_delivered:
+        return
     buckets: dict[str, pulumi.Input[str]] = {
         role: Names(platform).bucket(role, region.name) for role in ("models", "caches")
     }

@@ -20,6 +20,8 @@ GROUPS = {
         "sweep",
         "bootstrap",
         "adopt",
+        "delivery",
+        "canary",
         "models",
         "clients",
         "jobs",

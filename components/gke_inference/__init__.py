@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
     from .cluster.settings import MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
+    from .delivery.config_sync import ConfigSync, ConfigSyncArgs, SyncedClusterArgs
+    from .delivery.model_delivery import ModelDelivery, ModelDeliveryArgs
     from .front.dns_front import DnsFront, DnsFrontArgs
     from .front.global_front import FrontRegionArgs, GlobalFront, GlobalFrontArgs
     from .front.published_gateway import PublishedGateway, PublishedGatewayArgs
@@ -120,6 +122,8 @@ __all__ = [
     "ClientTeamArgs",
     "ComputeClass",
     "ComputeClassArgs",
+    "ConfigSync",
+    "ConfigSyncArgs",
     "ConnectedModels",
     "ConnectedModelsArgs",
     "CounterStore",
@@ -174,6 +178,8 @@ __all__ = [
     "ModelBackendsArgs",
     "ModelBucket",
     "ModelBucketArgs",
+    "ModelDelivery",
+    "ModelDeliveryArgs",
     "ModelDisk",
     "ModelDiskArgs",
     "ModelRoutes",
@@ -214,6 +220,7 @@ __all__ = [
     "StreamTopicsArgs",
     "StreamWorker",
     "StreamWorkerArgs",
+    "SyncedClusterArgs",
     "SystemPoolArgs",
     "TeamShare",
     "TeamShareArgs",
@@ -263,6 +270,8 @@ _HOMES = {
     "ClientTeamArgs": "clients.settings",
     "ComputeClass": "capacity.compute_class",
     "ComputeClassArgs": "capacity.compute_class",
+    "ConfigSync": "delivery.config_sync",
+    "ConfigSyncArgs": "delivery.config_sync",
     "ConnectedModels": "namespace.connected_models",
     "ConnectedModelsArgs": "namespace.connected_models",
     "CounterStore": "clients.counter_store",
@@ -317,6 +326,8 @@ _HOMES = {
     "ModelBackendsArgs": "backends.model_backends",
     "ModelBucket": "storage.model_bucket",
     "ModelBucketArgs": "storage.model_bucket",
+    "ModelDelivery": "delivery.model_delivery",
+    "ModelDeliveryArgs": "delivery.model_delivery",
     "ModelDisk": "storage.model_disk",
     "ModelDiskArgs": "storage.model_disk",
     "ModelRoutes": "gateway.model_routes",
@@ -357,6 +368,7 @@ _HOMES = {
     "StreamTopicsArgs": "streams.stream_topics",
     "StreamWorker": "streams.stream_worker",
     "StreamWorkerArgs": "streams.stream_worker",
+    "SyncedClusterArgs": "delivery.config_sync",
     "SystemPoolArgs": "cluster.settings",
     "TeamShare": "namespace.team_share",
     "TeamShareArgs": "namespace.team_share",

@@ -17,6 +17,8 @@ from .cluster.cluster import InferenceCluster
 from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
 from .cluster.workload_identity import WorkloadIdentity
+from .delivery.config_sync import ConfigSync
+from .delivery.model_delivery import ModelDelivery
 from .front.dns_front import DnsFront
 from .front.global_front import GlobalFront
 from .front.published_gateway import PublishedGateway
@@ -69,6 +71,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ClientGate,
     ClientKeys,
     ComputeClass,
+    ConfigSync,
     ConnectedModels,
     CounterStore,
     Dashboards,
@@ -94,6 +97,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ModelArmorProject,
     ModelBackends,
     ModelBucket,
+    ModelDelivery,
     ModelDisk,
     ModelRoutes,
     ModelServer,

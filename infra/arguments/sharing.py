@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import pulumi
 
 from gke_inference.cluster.workload_identity import BucketAccessArgs
+from gke_inference.delivery.config_sync import ConfigSyncArgs, SyncedClusterArgs
+from gke_inference.delivery.model_delivery import ModelDeliveryArgs
 from gke_inference.gateway.inference_gateway import RouteSourceArgs
 from gke_inference.gateway.model_routes import ModelRoutesArgs
 from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
@@ -13,9 +15,10 @@ from gke_inference.serving.model_server import ModelServer
 from infra.arguments.ingress import ingress_args
 from infra.arguments.models import routed_models
 from infra.plan import RegionPlan
+from infra.plan.delivery import has_config_sync
 from infra.plan.endpoint import catalogue_path
 from infra.plan.names import Names
-from infra.stack import Platform
+from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool, Platform
 
 
 def team_namespace_args(platform: Platform, region: RegionPlan, team: str) -> ServingNamespaceArgs:
@@ -53,6 +56,8 @@ def team_share_args(
         project_number=str(platform.project_number),
         tpu_chips=settings.chips.tpu,
     )
+    if platform.delivery.kind is DeliveryKind.GITOPS:
+        args["delivery"] = (platform.delivery.tool or DeliveryTool.CONFIG_SYNC).value
     if settings.deployers:
         args["deployers"] = list(settings.deployers)
     return args
@@ -93,3 +98,53 @@ def model_routes_args(
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
     return args
+
+
+def config_sync_args(
+    platform: Platform, clusters: Mapping[str, pulumi.Input[str]]
+) -> ConfigSyncArgs | None:
+    """Return the arguments of Config Sync; None where it delivers nothing.
+
+    Args:
+        platform: The stack.
+        clusters: Ids of the clusters, by region.
+    """
+    if not has_config_sync(platform):
+        return None
+    names = Names(platform)
+    return ConfigSyncArgs(
+        clusters={
+            region: SyncedClusterArgs(
+                cluster_id=cluster, location=region, membership=names.cluster(region)
+            )
+            for region, cluster in clusters.items()
+        },
+        labels={"env": platform.environment},
+        project=platform.project,
+    )
+
+
+def delivery_args(platform: Platform, region: RegionPlan) -> ModelDeliveryArgs | None:
+    """Return where the models of a team in a region come from; None where Pulumi applies them."""
+    delivery, source = platform.delivery, platform.delivery.source
+    if delivery.kind is not DeliveryKind.GITOPS or source is None or delivery.tool is None:
+        return None
+    is_git = source.kind is DeliverySourceKind.GIT
+    args = ModelDeliveryArgs(
+        directory=tree_folder(platform, region.name),
+        kind=source.kind.value,
+        location=str(source.repo if is_git else source.image),
+        namespace=region.namespace,
+        tool=delivery.tool.value,
+    )
+    if is_git:
+        args["branch"] = source.branch or "main"
+    if source.secret is not None:
+        args["secret"] = source.secret
+    return args
+
+
+def tree_folder(platform: Platform, region: str) -> str:
+    """Return the folder of a region's objects in the source of a serving stack."""
+    source = platform.delivery.source
+    return "/".join(part for part in (source.directory if source else "", region) if part)

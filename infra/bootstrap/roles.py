@@ -78,6 +78,8 @@ TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 
 FILESTORE_ROLES: Final = ("roles/file.editor",)
 """Roles beside those, where adapters of the stack are on Filestore."""
+DELIVERY_ROLES: Final = ("roles/gkehub.admin",)
+"""Roles beside those, where Config Sync delivers models: clusters join the fleet."""
 
 PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
 """Roles of the identity that deploys a platform: serving stacks watch their models themselves."""

@@ -104,6 +104,8 @@ class StackSettings:
     """Whether the stack tells clients apart, by keys."""
     has_filestore: bool = False
     """Whether adapters of the stack are on Filestore."""
+    has_config_sync: bool = False
+    """Whether clusters of the stack join the fleet, for Config Sync."""
     has_images: bool = False
     """Whether the stack builds and delivers container images of its own."""
     has_records: bool = False

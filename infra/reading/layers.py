@@ -1,7 +1,7 @@
 """Joins a serving stack to its platform: the settings of both become one stack.
 
-A serving stack sets `platform`, `team`, `models` and `monitoring`; everything else it has from the
-platform. So rules, plan, cost and quota read it as they read any other stack.
+A serving stack sets `platform`, `team`, `models`, `delivery` and `monitoring`; everything else it
+has from the platform. So rules, plan, cost and quota read it as they read any other stack.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.stack import Layer, Monitoring, Platform, Serving
+from infra.stack import DeliveryKind, DeliveryTool, Layer, Monitoring, Platform, Serving
 from infra.stack.problems import StackError, join, problems_of
 
 SettingsOf = Callable[[str], str]
@@ -36,7 +36,9 @@ def platform_name(reference: str) -> str:
 
 def shared_settings(platform: Platform) -> str:
     """Return the settings of a platform that serving stacks read, as JSON."""
-    settings = platform.model_dump(mode="json", exclude_unset=True, exclude=_KEPT_BACK)
+    settings = platform.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, exclude=_KEPT_BACK
+    )
     monitoring = platform.monitoring.model_dump(
         mode="json", exclude_unset=True, include=set(OF_THE_PLATFORM)
     )
@@ -66,7 +68,9 @@ def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:
     if team.get("hostname"):
         settings["gateway"]["hostname"] = team["hostname"]
     watching = {**document.get("monitoring", {}), **settings.pop("monitoring", {})}
-    whole = {**settings, **document, "monitoring": watching}
+    tool = _delivered_with(settings.pop("delivery", {}))
+    delivery = {**document.get("delivery", {}), **({} if tool is None else {"with": tool})}
+    whole = {**settings, **document, "delivery": delivery, "monitoring": watching}
     try:
         return Platform.model_validate_json(json.dumps(whole))
     except ValidationError as error:
@@ -89,11 +93,22 @@ def _out_of_place(document: dict[str, Any]) -> Iterator[InputError]:
         if field in Platform.model_fields and field not in OWN:
             message = "must be left out where layer is serving: the platform has it"
             yield InputError(field, message, _brief(value))
+    delivery: Any = document.get("delivery")
+    if isinstance(delivery, dict) and "with" in delivery:
+        message = "must be left out where layer is serving: the platform has it"
+        yield InputError("delivery.with", message, _brief(delivery["with"]))  # pyright: ignore[reportUnknownArgumentType]
     monitoring: Any = document.get("monitoring")
     for field in monitoring if isinstance(monitoring, dict) else ():  # pyright: ignore[reportUnknownVariableType]
         if field in OF_THE_PLATFORM and field in Monitoring.model_fields:
             message = "must be left out where layer is serving: it is about the platform's clusters"
             yield InputError(join("monitoring", str(field)), message, _brief(monitoring[field]))  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _delivered_with(delivery: dict[str, Any]) -> str | None:
+    """Return what applies the objects of models on a platform; None where Pulumi alone does."""
+    if delivery.get("kind") != DeliveryKind.GITOPS.value:
+        return None
+    return str(delivery.get("with", DeliveryTool.CONFIG_SYNC.value))
 
 
 def _brief(value: object) -> object:

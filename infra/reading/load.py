@@ -29,6 +29,9 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
+WITH_DELIVERED: Final = "with-delivered"
+"""Setting with which a preview, or a verdict, also has the objects of models that come from git. No
+stack file has it."""
 STACKS: Final = Path(__file__).resolve().parents[2] / "stacks"
 
 

@@ -1,12 +1,26 @@
-"""Rules about layers: a stack sets what its layer makes, and a team stays within its share."""
+"""Rules about layers: a stack sets what its layer makes, and a team stays within its share.
 
+Delivery is about layers as well: what a serving stack makes can come from git.
+"""
+
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import Plan, ServedModel
 from infra.plan.names import GATEWAY_NAMESPACE, Names
-from infra.stack import Form, Layer, Platform, Team
+from infra.stack import (
+    Delivery,
+    DeliveryKind,
+    DeliverySource,
+    DeliverySourceKind,
+    DeliveryTool,
+    Form,
+    Layer,
+    Platform,
+    Team,
+)
 from infra.stack.problems import join, one_of
 
 _OF_MODELS: Final = (
@@ -19,6 +33,11 @@ _OF_MODELS: Final = (
 )
 """Fields of `monitoring` that are about models."""
 _SYSTEM: Final = ("gke-", "gmp-", "kube-")
+_REPOSITORY: Final = re.compile(r"(https://|ssh://)[^\s/]+/\S+|[\w.-]+@[\w.-]+:\S+")
+_LOCAL_REPOSITORY: Final = re.compile(r"(file://|http://[^\s/]+)/\S+")
+_ARTIFACT: Final = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[\w][\w.-]{0,127}")
+_LOCAL_ARTIFACT: Final = re.compile(r"file:///\S+:[\w][\w.-]{0,127}")
+_FOLDER: Final = re.compile(r"(?!.*(^|/)\.{1,2}(/|$))[\w.-]+(/[\w.-]+)*")
 _TAKEN: Final = ("default", GATEWAY_NAMESPACE)
 
 
@@ -34,6 +53,7 @@ def check_layer(platform: Platform) -> Iterator[InputError]:
                 yield _left_out(platform, field)
     if platform.layer is Layer.SERVING:
         yield from _check_team(platform)
+    yield from _check_delivery(platform)
 
 
 def check_share(plan: Plan) -> Iterator[InputError]:
@@ -154,6 +174,65 @@ def _check_bucket(
     if bucket not in own and bucket not in team.buckets:
         of = f"teams.{platform.team}.buckets of {platform.platform}"
         yield InputError(path, f"must be in the platform's bucket or one of {of}", weights)
+
+
+def _check_delivery(platform: Platform) -> Iterator[InputError]:
+    """Yield what is wrong with who applies the objects of models."""
+    delivery, layer = platform.delivery, platform.layer
+    if delivery.kind is DeliveryKind.PULUMI:
+        for field, value in (("with", delivery.tool), ("source", delivery.source)):
+            if value is not None and (field != "with" or layer is not Layer.SERVING):
+                message = "must be left out where delivery.kind is pulumi"
+                yield InputError(f"delivery.{field}", message)
+        return
+    if layer is Layer.ALL:
+        message = "must be pulumi where layer is all: only a serving stack is delivered from git"
+        yield InputError("delivery.kind", message, delivery.kind.value)
+    elif layer is Layer.PLATFORM:
+        if delivery.source is not None:
+            message = "must be left out where layer is platform: each serving stack has its own"
+            yield InputError("delivery.source", message)
+    elif delivery.tool is None:
+        message = f"must be pulumi, as that of {platform.platform} is"
+        yield InputError("delivery.kind", message, delivery.kind.value)
+    elif delivery.source is None:
+        yield InputError("delivery.source", "is required where delivery.kind is gitops")
+    else:
+        yield from _check_source(platform, delivery, delivery.source)
+
+
+def _check_source(
+    platform: Platform, delivery: Delivery, source: DeliverySource
+) -> Iterator[InputError]:
+    """Yield what is wrong with where the tree of objects is."""
+    where, is_git = "delivery.source", source.kind is DeliverySourceKind.GIT
+    own, others = ("repo", ("image",)) if is_git else ("image", ("repo", "branch", "secret"))
+    if getattr(source, own) is None:
+        yield InputError(f"{where}.{own}", f"is required where kind is {source.kind.value}")
+    elif problem := _unreadable(platform, own, str(getattr(source, own))):
+        yield problem
+    for field in others:
+        if getattr(source, field) is not None:
+            message = f"must be left out where kind is {source.kind.value}"
+            yield InputError(f"{where}.{field}", message, getattr(source, field))
+    if source.directory and not _FOLDER.fullmatch(source.directory):
+        message = "must be a folder such as clusters/prod, without . and .."
+        yield InputError(f"{where}.directory", message, source.directory)
+    if is_git and source.secret is not None and delivery.tool is DeliveryTool.ARGO_CD:
+        message = "must be left out where the platform delivers with argo-cd, which has its own"
+        yield InputError(f"{where}.secret", message, source.secret)
+
+
+def _unreadable(platform: Platform, field: str, value: str) -> InputError | None:
+    """Return why a source cannot be read; a stack without protection may have a local one."""
+    known, local, words = {
+        "image": (_ARTIFACT, _LOCAL_ARTIFACT, "HOST/PATH:TAG"),
+        "repo": (_REPOSITORY, _LOCAL_REPOSITORY, "https://…, ssh://… or git@HOST:PATH"),
+    }[field]
+    if known.fullmatch(value) or (not platform.protection and local.fullmatch(value)):
+        return None
+    note = " where protection is on" if local.fullmatch(value) else ""
+    return InputError(f"delivery.source.{field}", f"must be {words}{note}", value)
 
 
 def _least_chips(served: ServedModel, kind: str) -> int:

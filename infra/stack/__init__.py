@@ -3,6 +3,13 @@
 from infra.stack.base.fields import BootDisk
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
+from infra.stack.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliverySource,
+    DeliverySourceKind,
+    DeliveryTool,
+)
 from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
 from infra.stack.edge.batches import Batches, BatchWorkers, CompletionWindow
 from infra.stack.edge.clients import (
@@ -98,6 +105,11 @@ __all__ = [
     "Counters",
     "Covers",
     "Day",
+    "Delivery",
+    "DeliveryKind",
+    "DeliverySource",
+    "DeliverySourceKind",
+    "DeliveryTool",
     "Disk",
     "Dns",
     "Enforcement",

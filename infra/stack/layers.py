@@ -13,6 +13,7 @@ from infra.stack.base.fields import (
     StackModel,
     StackReference,
 )
+from infra.stack.delivery import Delivery
 from infra.stack.models import Model
 from infra.stack.monitoring import Monitoring
 
@@ -62,5 +63,7 @@ class Serving(StackModel):
     """Team of the platform's `teams` whose models these are."""
     models: dict[ModelName, Model] = Field(min_length=1)
     """Models by the name that clients ask for."""
+    delivery: Delivery = Delivery()
+    """Who applies the objects of the models."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""

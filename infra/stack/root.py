@@ -15,6 +15,7 @@ from infra.stack.base.fields import (
 )
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity
+from infra.stack.delivery import Delivery
 from infra.stack.edge.backends import Backend
 from infra.stack.edge.batches import Batches
 from infra.stack.edge.clients import Clients
@@ -63,6 +64,8 @@ class Platform(StackModel):
     clients: Clients | None = None
     """Who may call the models; required where the gateway is external. By default everybody who
     reaches it."""
+    delivery: Delivery = Delivery()
+    """Who applies the objects of models: Pulumi, or what reads them from git."""
     existing: Existing = Existing()
     """What all regions share, exists, and is named instead of made."""
     guardrails: dict[Name, Guardrail] = Field(default_factory=dict[str, Guardrail])

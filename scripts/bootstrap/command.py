@@ -7,6 +7,7 @@ import typer
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.delivery import has_config_sync
 from infra.plan.filestore import has_filestore
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
@@ -73,6 +74,7 @@ def settings_of(
         has_armor=has_armor(platform) or floor_of(platform) is not None,
         has_backends=has_backends(platform),
         has_clients=gated(platform) is not None,
+        has_config_sync=has_config_sync(platform),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
         has_filestore=has_filestore(platform),

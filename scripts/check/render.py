@@ -10,16 +10,12 @@ import typer
 import yaml
 
 from scripts.check.server_side_checks import check_folder
+from scripts.delivery.writing import check_targets, stack_tree, write_targets
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
 from scripts.shared.engine import Engine, OfficialOption, official_to_preview
-from scripts.shared.preview_states import (
-    cluster_names,
-    is_only_read,
-    preview_states,
-    without_unknowns,
-)
+from scripts.shared.preview_states import manifests, preview_states, without_unknowns
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.running_cost import running
 from scripts.shared.tool_setup import ensure_tools
@@ -27,21 +23,6 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import StackOption, plan_of
 from twin.host.paths import REPOSITORY, TwinPaths
-from twin.providers.kubernetes.manifests.objects import to_object
-
-
-def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the Kubernetes objects by the name of their cluster."""
-    names = cluster_names(states)
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
-    for state in states:
-        if not state["type"].startswith("kubernetes:") or is_only_read(state):
-            continue
-        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
-        if provider not in names:
-            raise CommandError(f"{state['urn']}: must have the provider of a cluster")
-        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
-    return found
 
 
 def manifest_path(obj: dict[str, Any]) -> Path:
@@ -85,18 +66,38 @@ def render(
             help="Also check every object with a real API server; exits 1 if one is rejected.",
         ),
     ] = False,
+    git: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the objects of a serving stack to this checkout of a repository, as"
+            " Config Sync and Argo CD read them."
+        ),
+    ] = None,
+    oci: Annotated[
+        str | None,
+        typer.Option(
+            help="Also write them as an OCI artifact: to a registry (HOST/PATH:TAG), or as a layout"
+            " (FOLDER:TAG)."
+        ),
+    ] = None,
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
     plan = plan_of(stack)
+    check_targets(plan, stack, git, oci)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
     folder = REPOSITORY / "build" / stack
     folder.mkdir(parents=True, exist_ok=True)
-    objects, resources = write(preview_states(engine, stack), folder)
+    states = preview_states(engine, stack)
+    wanted = git is not None or oci is not None
+    tree = stack_tree(plan, manifests(states)) if wanted else None
+    objects, resources = write(states, folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
+    if tree is not None:
+        write_targets(tree, stack, git, oci)
     pages = write_grafana(plan, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     report = page(

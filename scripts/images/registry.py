@@ -110,6 +110,14 @@ class Registry:
         """
         self._run([source, target], "copy", source, target)
 
+    def push(self, layout: Path, reference: str) -> None:
+        """Push the one image of an OCI layout.
+
+        Raises:
+            RegistryError: The registry refuses.
+        """
+        self._run([reference], "push", str(layout), reference)
+
     def _run(self, references: list[str], *arguments: str) -> str:
         stood_in = [self._stood_in(word) for word in arguments]
         argv = [str(_crane()), *(["--insecure"] if self.hosts else []), *stood_in]

@@ -5,11 +5,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from infra.reading.delivered import with_delivered
+from infra.reading.load import STACKS
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
 from scripts.shared.engine import Engine, check_stack
 from scripts.shared.platform_state import seed_platform
 from scripts.terminal.console import CommandError, one_line
+from twin.providers.kubernetes.manifests.objects import to_object
 from twin.wire.rpc import UNKNOWN
 
 NOT_KNOWN = "(known after up)"
@@ -19,6 +22,8 @@ _CREATES = ("create", "read")
 
 def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, Any]]:
     """Return the states that a first `up` of a stack would create, whatever is deployed now.
+
+    Objects that come from git are among them, as if the stack applied them itself.
 
     Args:
         engine: of the twin that previews.
@@ -40,6 +45,12 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
             seed_platform(Path(folder), stack)
         except StackError as error:
             raise CommandError(str(error)) from None
+        file = STACKS / f"Pulumi.{stack}.yaml"
+        text = file.read_text(encoding="utf-8")
+        if (whole := with_delivered(text)) != text:
+            copy = Path(folder) / file.name
+            copy.write_text(whole, encoding="utf-8")
+            options = (*options, "--config-file", str(copy))
         command = ("preview", "-s", stack, "--json", *options)
         answer = engine.run(*command, capture=True, environment=environment)
     if answer.returncode:
@@ -71,6 +82,20 @@ def without_unknowns(value: Any) -> Any:
 def is_only_read(state: dict[str, Any]) -> bool:
     """Return whether a program reads an object, and another resource of the stack makes it."""
     return bool(state.get("external")) or "kind" not in (state.get("inputs") or {})
+
+
+def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the Kubernetes objects by the name of their cluster."""
+    names = cluster_names(states)
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
+    for state in states:
+        if not state["type"].startswith("kubernetes:") or is_only_read(state):
+            continue
+        provider = str(state.get("provider", "")).rsplit("::", 1)[0]
+        if provider not in names:
+            raise CommandError(f"{state['urn']}: must have the provider of a cluster")
+        found[names[provider]].append(to_object(without_unknowns(state["inputs"])))
+    return found
 
 
 def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from infra.reading.delivered import with_delivered
 from infra.reading.load import EngineLoader
 from infra.stack.problems import StackError
 from scripts.shared.platform_state import seed_platform
@@ -187,7 +188,8 @@ def _project(folder: Path, stack: str, side: Checkout) -> Path:
     folder.mkdir()
     file = side.root / "stacks" / f"Pulumi.{stack}.yaml"
     try:
-        return scratch_project(folder, stack, without_keys(file.read_text()), side.root)
+        text = with_delivered(without_keys(file.read_text()))
+        return scratch_project(folder, stack, text, side.root)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RunError(side, f"the stack file cannot be read: {one_line(str(error))}") from error
 

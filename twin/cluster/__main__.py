@@ -17,6 +17,7 @@ from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import GUARD_VARIABLE, hold_block
+from twin.cluster.delivery import ConfigSync
 from twin.cluster.gateway import GatewayController
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
@@ -48,6 +49,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         NodeAgent(context),
         GatewayController(context),
         Collector(context),
+        ConfigSync(context),
     ]
     return parts
 

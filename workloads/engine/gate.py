@@ -5,6 +5,10 @@ for before it can serve. Its annotations say what it reads and how many replicas
 The gate looks for the manifests, and scales such a workload once, from nothing to that number; the
 autoscaler has it from then on. It is in nobody's way afterwards: replicas come and go without it.
 
+A workload that comes from git is created with one replica: the tree has no number, or whoever
+applies it would set back what the autoscaler did. The gate closes it while its weights are missing
+and none of its replicas is ready, and then opens it as the others.
+
 What it found is in the ConfigMap `weights-state`, by the name of the workload. A workload that was
 opened is never opened again: somebody who scales it to nothing means that.
 
@@ -26,7 +30,7 @@ from typing import Any, cast
 from . import hardware
 from .bucket import BucketError
 from .log import say
-from .spec import ADAPTER_NEED, NEEDS, REPLICAS, STATE
+from .spec import ADAPTER_NEED, DELIVERED, NEEDS, REPLICAS, STATE
 from .weights import MissingError, adapter, place, whole
 from .weights_manifest import split
 
@@ -110,12 +114,15 @@ class Workload:
     needs: "tuple[str, ...]"
     wanted: int
     replicas: int
+    is_fresh: bool = False
+    """Whether it comes from git, and was created with a replica that nobody asked for."""
 
     @classmethod
     def of(cls, path: str, item: "dict[str, Any]") -> "Workload | None":
         """Return a workload, or None for one that waits for nothing."""
         metadata: dict[str, Any] = item["metadata"]
         notes: dict[str, str] = metadata.get("annotations") or {}
+        status: dict[str, Any] = item.get("status") or {}
         if NEEDS not in notes or REPLICAS not in notes:
             return None
         return cls(
@@ -125,6 +132,7 @@ class Workload:
             needs=tuple(json.loads(notes[NEEDS])),
             wanted=int(notes[REPLICAS]),
             replicas=int(item["spec"].get("replicas", 1)),
+            is_fresh=notes.get(DELIVERED) == "git" and not status.get("readyReplicas"),
         )
 
 
@@ -154,9 +162,11 @@ class Gate:
             before = state.get(workload.name, {})
             if before.get("uid") == workload.uid and before.get("open"):
                 continue
-            missing = "" if workload.replicas else missing_of(workload.needs)
-            if not missing and not workload.replicas:
-                scale = {"spec": {"replicas": workload.wanted}}
+            is_shut = workload.is_fresh or not workload.replicas
+            missing = missing_of(workload.needs) if is_shut else ""
+            replicas = 0 if missing else max(workload.replicas, workload.wanted)
+            if is_shut and replicas != workload.replicas:
+                scale = {"spec": {"replicas": replicas}}
                 self._kube.call("PATCH", f"{workload.path}/scale", scale)
             now = {"open": not missing, "uid": workload.uid, "waits_for": missing}
             if now != before:

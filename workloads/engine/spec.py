@@ -21,6 +21,9 @@ model's versions, `gs://BUCKET/FOLDER@VERSION`, or `adapter:gs://BUCKET/FOLDER`.
 ADAPTER_NEED = "adapter:"
 REPLICAS = "gke-inference/replicas"
 """Annotation of a workload that waits: replicas that it begins with."""
+DELIVERED = "gke-inference/delivered"
+"""Annotation, with the word `git`, of a workload that waits, and whose number of replicas is no
+field of what applies it: it is created with one."""
 STATE = "weights-state"
 """Name of the ConfigMap in which the weights' gate writes what waits."""
 

@@ -5,13 +5,14 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.inputs import name_of, one_of, under, whole
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
     manifest,
     register,
     role_binding,
+    service_account,
 )
 from gke_inference.catalogue.versions import api
 from gke_inference.cluster.workload_identity import (
@@ -46,6 +47,15 @@ _KINDS = {
 """Resources that serving a model makes, or grants to pickers, by a name in `versions.yaml`."""
 
 
+_DELIVERED_KINDS = {
+    "argo-cd": ("argo_application", "applications"),
+    "config-sync": ("repo_sync", "reposyncs"),
+}
+"""What a deployer makes where models come from git, by what applies them."""
+_SYNC_NAMESPACE = "config-management-system"
+_ARGO_NAMESPACE = "argocd"
+
+
 class TeamShareArgs(TypedDict):
     """Inputs of `TeamShare`."""
 
@@ -58,6 +68,9 @@ class TeamShareArgs(TypedDict):
     bucket_roles: NotRequired[dict[str, BucketAccessArgs]]
     """Buckets that every pod of the namespace may use, by a name of yours for each. Default none.
     All clusters of a project have the same principals, so one region grants what they share."""
+    delivery: NotRequired[str]
+    """What applies the objects of models from git: `config-sync`, or `argo-cd`, which must be in
+    the namespace `argocd`. It gets the rights of a deployer. Default: deployers apply them."""
     deployers: NotRequired[list[str]]
     """E-mails of users and service accounts that may serve models in the namespace, and do nothing
     elsewhere in the cluster. Default none."""
@@ -96,7 +109,11 @@ class TeamShare(pulumi.ComponentResource):
                 role=ACCESS[entry["access"]],
                 opts=under(self),
             )
-        for role, obj in deploying(namespace, args.get("deployers", [])).items():
+        delivery = None
+        if args.get("delivery") is not None:
+            delivery = one_of(args, "delivery", tuple(_DELIVERED_KINDS))
+        made = deploying(namespace, args.get("deployers", []), delivery)
+        for role, obj in made.items():
             register(f"{name}-{role}", obj, under(self))
         self.namespace = pulumi.Output.from_input(namespace)
         self.register_outputs({"namespace": self.namespace})
@@ -112,26 +129,56 @@ def quota(namespace: str, hard: dict[str, str]) -> Manifest:
     )
 
 
-def deploying(namespace: str, deployers: list[str]) -> dict[str, Manifest]:
+def deploying(
+    namespace: str, deployers: list[str], delivery: str | None = None
+) -> dict[str, Manifest]:
     """Returns the role of those who deploy, and its binding; nothing where nobody is named.
 
-    It can grant no more than it has: Kubernetes refuses a role with further rights.
+    It can grant no more than it has: Kubernetes refuses a role with further rights. What applies
+    objects from git is one of them, or, with Argo CD, has a project that is for this namespace.
     """
-    if not deployers:
-        return {}
+    made = {"project": _argo_project(namespace)} if delivery == "argo-cd" else {}
+    if not deployers and delivery != "config-sync":
+        return made
     name = f"{_NAME}-deployer"
     labels = labels_for(name, "deployer")
     group = api("role").group
     users = [{"apiGroup": group, "kind": "User", "name": email} for email in sorted(deployers)]
+    if delivery == "config-sync":
+        users.append(service_account(f"ns-reconciler-{namespace}", _SYNC_NAMESPACE))
     return {
-        "deployer": manifest("role", name, namespace, labels=labels, rules=_rules()),
+        **made,
+        "deployer": manifest("role", name, namespace, labels=labels, rules=_rules(delivery)),
         "deploys": role_binding(name, name, users, namespace, labels=labels),
     }
 
 
-def _rules() -> list[Manifest]:
+def _argo_project(namespace: str) -> Manifest:
+    """Returns the project of Argo CD whose Applications are in a namespace and reach no other."""
+    return manifest(
+        "argo_project",
+        namespace,
+        _ARGO_NAMESPACE,
+        labels=labels_for(namespace, "delivery"),
+        spec={
+            "destinations": [{"namespace": namespace, "server": "https://kubernetes.default.svc"}],
+            "namespaceResourceWhitelist": [
+                {"group": api(name).group, "kind": api(name).kind}
+                for name in sorted({*_KINDS, "inference_rewrite"})
+            ],
+            "sourceNamespaces": [namespace],
+            "sourceRepos": ["*"],
+        },
+    )
+
+
+def _rules(delivery: str | None) -> list[Manifest]:
     by_group: dict[str, list[str]] = {}
-    for lock_name, resources in _KINDS.items():
+    kinds = dict(_KINDS)
+    if delivery is not None:
+        lock_name, plural = _DELIVERED_KINDS[delivery]
+        kinds[lock_name] = [plural]
+    for lock_name, resources in kinds.items():
         by_group.setdefault(api(lock_name).group, []).extend(resources)
     rules: list[Manifest] = [
         {"apiGroups": [group], "resources": sorted(resources), "verbs": ["*"]}

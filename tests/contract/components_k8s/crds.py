@@ -70,7 +70,8 @@ def _strict(node: dict[str, Any], *, is_root: bool = False) -> dict[str, Any]:
 
 
 def _folders() -> list[Path]:
-    folders = [ROOT / "twin" / "cluster" / "controlplane" / "crds"]
+    cluster = ROOT / "twin" / "cluster"
+    folders = [cluster / "controlplane" / "crds", cluster / "delivery" / "crds"]
     if _has_upstream():
         folders += [toolchain.share(name) for name in _UPSTREAM]
     return folders

@@ -7,7 +7,7 @@ import pytest
 
 from workloads.engine import gate
 from workloads.engine.bucket import BucketError
-from workloads.engine.spec import NEEDS, REPLICAS, STATE
+from workloads.engine.spec import DELIVERED, NEEDS, REPLICAS, STATE
 from workloads.engine.weights import MissingError
 
 
@@ -139,3 +139,34 @@ def test_a_version_is_looked_for_in_its_own_folder(monkeypatch):
     monkeypatch.setattr(gate, "whole", whole)
     assert gate.missing_of(("gs://m/x@v2", "gs://m/y")) == ""
     assert seen == [("gs://m/x/v2", False, "v2"), ("gs://m/y", True, None)]
+
+
+def delivered(replicas: int, ready: int = 0) -> dict[str, Any]:
+    """Return a workload of a tree in git, which the API server gave its number of replicas."""
+    made = deployment(replicas=replicas)
+    made["metadata"]["annotations"][DELIVERED] = "git"
+    return {**made, "status": {"readyReplicas": ready}}
+
+
+def test_a_workload_from_git_is_closed_until_its_weights_are_there(missing):
+    kube = FakeKube(delivered(1))
+    missing.add("gs://m/llama-tpu")
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    assert (look(), kube.scaled) == (True, [("llama-tpu", 0)])
+    missing.clear()
+    assert (look(), kube.scaled) == (False, [("llama-tpu", 0), ("llama-tpu", 3)])
+    kube.deployments[0]["spec"]["replicas"] = 1  # the autoscaler has it from then on
+    assert (look(), len(kube.scaled)) == (False, 2)
+
+
+def test_a_workload_from_git_gets_the_replicas_that_it_begins_with(missing):
+    kube = FakeKube(delivered(1))
+    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert kube.scaled == [("llama-tpu", 3)]
+
+
+def test_a_workload_from_git_that_serves_is_left_alone_whatever_is_missing(missing):
+    kube = FakeKube(delivered(2, ready=1))
+    missing.add("gs://m/llama-tpu")
+    assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert kube.scaled == []

@@ -66,6 +66,7 @@ _TEMPLATES: dict[str, str] = {
     "dns/managedZone": _P + "managedZones/{name}",
     "dns/recordSet": _P + "managedZones/{managedZone}/rrsets/{name}/{type}",
     "gkehub/feature": _L + "features/{name}",
+    "gkehub/featureMembership": _L + "features/{feature}/membershipId/{membership}",
     "gkehub/fleet": _P + "locations/global/fleets/default",
     "gkehub/membership": _L + "memberships/{membershipId}",
     "iam/workloadIdentityPool": _P

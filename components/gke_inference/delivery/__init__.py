@@ -1,0 +1,1 @@
+"""Delivery of models from git: what reads their objects, and where from."""

@@ -1,0 +1,92 @@
+"""Config Sync in clusters, as a feature of the project's fleet."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import gkehub
+
+from gke_inference.base.inputs import under, user_labels
+
+FEATURE = "configmanagement"
+"""Name that the fleet has for the feature."""
+
+
+class SyncedClusterArgs(TypedDict):
+    """A cluster that joins the fleet."""
+
+    cluster_id: pulumi.Input[str]
+    """`projects/P/locations/L/clusters/NAME`."""
+    location: str
+    """Region of the membership: that of the cluster."""
+    membership: str
+    """Name of the membership, unique in the project."""
+
+
+class ConfigSyncArgs(TypedDict):
+    """Inputs of `ConfigSync`."""
+
+    clusters: dict[str, SyncedClusterArgs]
+    """Clusters by a name of yours, one or more."""
+    project: str
+    """Project of the fleet and of the clusters."""
+    labels: NotRequired[dict[str, str]]
+    """More labels for feature and memberships."""
+
+
+class ConfigSync(pulumi.ComponentResource):
+    """Config Sync in clusters, with its upgrades left to Google.
+
+    It makes the project's feature `configmanagement`, of which there is one, and a membership of
+    the fleet for each cluster. `ModelDelivery` says what a namespace reads.
+    """
+
+    memberships: pulumi.Output[list[str]]
+    """Names of the memberships, in the order of `clusters`."""
+
+    def __init__(
+        self, name: str, args: ConfigSyncArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ConfigSync", name, {}, opts)
+        labels = user_labels(args, "delivery")
+        if not args["clusters"]:
+            raise pulumi.InputPropertyError("clusters", "must have one cluster or more, got none")
+        feature = gkehub.Feature(
+            name,
+            labels=labels,
+            location="global",
+            name=FEATURE,
+            project=args["project"],
+            opts=under(self),
+        )
+        for title, cluster in args["clusters"].items():
+            link = pulumi.Output.from_input(cluster["cluster_id"]).apply(_resource_link)
+            member = gkehub.Membership(
+                f"{name}-{title}-membership",
+                endpoint={"gke_cluster": {"resource_link": link}},
+                labels=labels,
+                location=cluster["location"],
+                membership_id=cluster["membership"],
+                project=args["project"],
+                opts=under(self),
+            )
+            gkehub.FeatureMembership(
+                f"{name}-{title}",
+                configmanagement={
+                    "config_sync": {"enabled": True, "source_format": "unstructured"},
+                    "management": "MANAGEMENT_AUTOMATIC",
+                },
+                feature=feature.name,
+                location="global",
+                membership=member.membership_id,
+                membership_location=cluster["location"],
+                project=args["project"],
+                opts=under(self),
+            )
+        names = [cluster["membership"] for cluster in args["clusters"].values()]
+        self.memberships = pulumi.Output.from_input(names)
+        self.register_outputs({"memberships": self.memberships})
+
+
+def _resource_link(cluster_id: str) -> str:
+    """Returns a cluster as a membership names it."""
+    return f"//container.googleapis.com/{cluster_id}"

@@ -1,0 +1,128 @@
+"""What a namespace has its models from: a tree of objects in git, or in a registry."""
+
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import name_of, one_of, under
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+
+SYNC_NAME: Final = "repo-sync"
+"""Name of the RepoSync. Its reconciler's account is `ns-reconciler-NAMESPACE` with this name alone:
+others have the name of the RepoSync in it."""
+TOOLS: Final = ("argo-cd", "config-sync")
+KINDS: Final = ("git", "oci")
+_TAKES_ALL: Final = {"configsync.gke.io/deletion-propagation-policy": "Foreground"}
+"""With it the objects go before the RepoSync; without it servers would stay, and be paid for."""
+_ARGO_TAKES_ALL: Final = "resources-finalizer.argocd.argoproj.io"
+_GOOGLE_REGISTRY: Final = "-docker.pkg.dev"
+
+
+class ModelDeliveryArgs(TypedDict):
+    """Inputs of `ModelDelivery`."""
+
+    directory: str
+    """Folder of the objects in the source; empty for its top."""
+    kind: str
+    """Kind of the source: `git` or `oci`."""
+    location: str
+    """URL of the repository, or `HOST/PATH:TAG` of the artifact."""
+    namespace: str
+    """Namespace of the objects, which exists."""
+    tool: str
+    """`config-sync` or `argo-cd`; it must be in the cluster."""
+    branch: NotRequired[str]
+    """Branch, where `kind` is git. Default `main`."""
+    secret: NotRequired[str]
+    """Secret in the namespace to read the repository with, where the tool is Config Sync: keys
+    `username` and `token`, or `ssh`. Default: it is public."""
+
+
+class ModelDelivery(pulumi.ComponentResource):
+    """A RepoSync of Config Sync, or an Application of Argo CD, for one namespace.
+
+    Both prune what is no longer in the source, undo changes that others make, and take all objects
+    with them when they go. Argo CD must take
+    Applications from the namespace (`application.namespaces`), in a project of its name, which
+    `TeamShare` makes.
+    """
+
+    object_name: pulumi.Output[str]
+    """Name of the RepoSync or Application."""
+
+    def __init__(
+        self, name: str, args: ModelDeliveryArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ModelDelivery", name, {}, opts)
+        name_of(args, "namespace", "namespace")
+        tool, kind = one_of(args, "tool", TOOLS), one_of(args, "kind", KINDS)
+        if args.get("secret") is not None and (tool, kind) != ("config-sync", "git"):
+            message = "must be left out but for git with config-sync"
+            raise pulumi.InputPropertyError("secret", f"{message}, got {args.get('secret')!r}")
+        made = repo_sync(args) if tool == "config-sync" else application(args)
+        register(name, made, under(self))
+        self.object_name = pulumi.Output.from_input(str(made["metadata"]["name"]))
+        self.register_outputs({"objectName": self.object_name})
+
+
+def repo_sync(args: ModelDeliveryArgs) -> Manifest:
+    """Returns the RepoSync of Config Sync."""
+    place = {"dir": args["directory"]} if args["directory"] else {}
+    spec: Manifest = {"sourceFormat": "unstructured", "sourceType": args["kind"]}
+    if args["kind"] == "git":
+        secret = args.get("secret")
+        spec["git"] = {
+            "auth": "none" if secret is None else _login(args["location"]),
+            "branch": args.get("branch", "main"),
+            "repo": args["location"],
+            **place,
+            **({} if secret is None else {"secretRef": {"name": secret}}),
+        }
+    else:
+        host = args["location"].partition("/")[0]
+        auth = "k8sserviceaccount" if host.endswith(_GOOGLE_REGISTRY) else "none"
+        spec["oci"] = {"auth": auth, "image": args["location"], **place}
+    return manifest(
+        "repo_sync",
+        SYNC_NAME,
+        args["namespace"],
+        annotations=_TAKES_ALL,
+        labels=labels_for(SYNC_NAME, "delivery"),
+        spec=spec,
+    )
+
+
+def _login(repository: str) -> str:
+    """Returns how a secret signs in to a repository."""
+    return "token" if repository.startswith(("https://", "http://")) else "ssh"
+
+
+def application(args: ModelDeliveryArgs) -> Manifest:
+    """Returns the Application of Argo CD, in the namespace that it is about."""
+    namespace = args["namespace"]
+    if args["kind"] == "git":
+        repository, revision = args["location"], args.get("branch", "main")
+    else:
+        image, _, revision = args["location"].rpartition(":")
+        repository = f"oci://{image}"
+    made = manifest(
+        "argo_application",
+        namespace,
+        namespace,
+        labels=labels_for(namespace, "delivery"),
+        spec={
+            "destination": {"namespace": namespace, "server": "https://kubernetes.default.svc"},
+            "project": namespace,
+            "source": {
+                "path": args["directory"] or ".",
+                "repoURL": repository,
+                "targetRevision": revision,
+            },
+            "syncPolicy": {
+                "automated": {"prune": True, "selfHeal": True},
+                "syncOptions": ["ServerSideApply=true"],
+            },
+        },
+    )
+    made["metadata"]["finalizers"] = [_ARGO_TAKES_ALL]
+    return made

@@ -1,0 +1,28 @@
+"""Stack files whose previews also have the objects that come from git."""
+
+import json
+from typing import Any
+
+import yaml
+
+from infra.reading.load import KEY, PROJECT, WITH_DELIVERED, EngineLoader
+from infra.stack import DeliveryKind
+
+
+def with_delivered(text: str) -> str:
+    """Return a stack file whose program also registers what is delivered from git.
+
+    A file of a stack that Pulumi delivers, or one that cannot be read, is returned as it is.
+    """
+    if DeliveryKind.GITOPS.value not in text:
+        return text
+    try:
+        document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
+        config: dict[str, Any] = document["config"]
+        kind = config[f"{PROJECT}:{KEY}"]["delivery"]["kind"]
+    except (yaml.YAMLError, TypeError, KeyError):
+        return text  # whoever reads it next says what is wrong
+    if kind != DeliveryKind.GITOPS.value:
+        return text
+    config[f"{PROJECT}:{WITH_DELIVERED}"] = "true"
+    return json.dumps(document)

@@ -1,0 +1,1 @@
+"""Canaries: a second version of a model, judged and raised step by step."""

@@ -1,0 +1,148 @@
+"""`gke-inference canary`: raises the share of a second version while it is not worse."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infra.plan import Plan
+from infra.stack import Task
+from scripts.backend.choose import CloudOption, open_backend
+from scripts.canary.comparison import Rule
+from scripts.canary.rollout import Rollout, check_git
+from scripts.canary.steps import Canary, Outcome, Settings, check_steps
+from scripts.shared.engine import check_stack
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import StackOption, check_one, plan_of
+
+ModelOption = Annotated[str, typer.Option(help="Model of the stack with a canary.")]
+GitOption = Annotated[
+    Path | None,
+    typer.Option(help="Checkout of the repository that delivers the stack, where git does."),
+]
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+
+canary = typer.Typer()
+
+
+@canary.callback()
+def canary_group() -> None:
+    """Try a second version of a model on a rising share of its requests."""
+
+
+@canary.command()
+def run(
+    stack: StackOption,
+    model: ModelOption,
+    steps: Annotated[str, typer.Option(help="Shares in percent, rising.")] = "5,25,50,100",
+    hold: Annotated[str, typer.Option(help="Least time at a step, such as 5m or 30s.")] = "5m",
+    patience: Annotated[
+        str, typer.Option(help="Longest time at a step for enough requests. Default: 6 times hold.")
+    ] = "",
+    requests: Annotated[
+        int, typer.Option(min=1, help="Requests that each version must have had at a step.")
+    ] = 200,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            min=0.0001, max=0.5, help="Probability of rolling back a version that is as good."
+        ),
+    ] = 0.05,
+    margin: Annotated[
+        float, typer.Option(min=0, max=100, help="Least difference, in percentage points.")
+    ] = 1.0,
+    git: GitOption = None,
+    cloud: CloudOption = False,
+) -> None:
+    """Raise the share of a canary step by step; take it back as soon as it is worse.
+
+    Compares failed requests, and first tokens that come late. Exits 1 if it was rolled back.
+    """
+    check_stack(stack)
+    settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
+    plan = _checked(stack, model, git)
+    with open_backend(stack, cloud=cloud) as backend:
+        # HTTP clients take seconds to load, and what is wrong is said before
+        from scripts.accept import reach  # noqa: PLC0415
+        from scripts.canary.measuring import Measured, versions_of  # noqa: PLC0415
+        from scripts.canary.readiness import check_ready  # noqa: PLC0415
+        from twin.host.paths import TwinPaths  # noqa: PLC0415
+
+        deployed = (
+            reach.in_google_cloud(plan, stack)
+            if cloud
+            else reach.on_twin(plan, stack, TwinPaths.default())
+        )
+        check_ready(deployed, model)
+        newer, older = versions_of(plan, model, is_twin=deployed.is_twin)
+        slo = plan.platform.models[model].slo
+        promised = None if slo is None else slo.ttft_p95_ms
+        threshold = None if promised is None else promised / 1000
+        regions = tuple(served.region for served in plan.models[model])
+        measured = Measured(deployed, regions, newer, older, threshold)
+        rollout = Rollout(stack, model, backend, git, time.sleep)
+        tried = Canary(settings, measured, rollout.set_percent, sleep=time.sleep, tell=_tell)
+        try:
+            outcome = tried.run()
+        except KeyboardInterrupt:
+            percent = plan_of(stack).platform.models[model].canary
+            share = 0 if percent is None else percent.percent
+            _tell(f"interrupted: stack {stack} says {share} %; take it back with canary rollback")
+            raise
+    if outcome is Outcome.ROLLED_BACK:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+    last = settings.steps[-1]
+    _tell(f"The canary answers {last} %; to promote it, write its weights into `weights`.")
+
+
+@canary.command()
+def rollback(
+    stack: StackOption, model: ModelOption, git: GitOption = None, cloud: CloudOption = False
+) -> None:
+    """Give the canary of a model no share."""
+    check_stack(stack)
+    _checked(stack, model, git)
+    with open_backend(stack, cloud=cloud) as backend:
+        Rollout(stack, model, backend, git, time.sleep).set_percent(0)
+    _tell("0 %: rolled back")
+
+
+def _checked(stack: str, model: str, git: Path | None) -> Plan:
+    """Return the stack; refuse a model that cannot be compared, and a checkout of no use."""
+    plan = plan_of(stack)
+    check_one("--model", model, plan.platform.models)
+    settings = plan.platform.models[model]
+    if settings.canary is None:
+        raise CommandError(f"--model: must have a canary in the stack, got {model!r}")
+    if settings.task is not Task.GENERATE:
+        raise CommandError(f"--model: must be a model of task generate, got {settings.task.value}")
+    check_git(stack, plan.platform.delivery.kind, git)
+    return plan
+
+
+def _settings(steps: str, hold: str, patience: str, rule: Rule) -> Settings:
+    try:
+        shares = tuple(int(each.strip().removesuffix("%")) for each in steps.split(","))
+    except ValueError:
+        raise CommandError(f"--steps: must be numbers such as 5,25,50,100, got {steps!r}") from None
+    if problem := check_steps(shares):
+        raise CommandError(f"--steps: {problem}, got {steps!r}")
+    held = _seconds("--hold", hold)
+    longest = _seconds("--patience", patience) if patience else 6 * held
+    if longest < held:
+        raise CommandError(f"--patience: must be at least --hold, {hold}, got {patience!r}")
+    return Settings(shares, held, longest, max(1.0, held / 5), rule)
+
+
+def _seconds(option: str, text: str) -> float:
+    """Return a duration such as 5m or 30s."""
+    number, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or not number.isdecimal() or int(number) < 1:
+        raise CommandError(f"{option}: must be a time such as 30s, 5m or 1h, got {text!r}")
+    return int(number) * unit
+
+
+def _tell(line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,114 @@
+"""Whether a canary is worse than the stable version: shares of bad requests, compared.
+
+Both measures are shares: requests that failed, and requests whose first token came later than a
+threshold. A canary is worse if its share is higher by a margin, and if Fisher's exact test, one
+sided, would see such a difference by chance less often than `alpha`. The test is exact for small
+numbers, and needs no assumption about the shape of latencies.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+_TAIL = 1e-12
+
+
+class Finding(StrEnum):
+    """What a comparison says."""
+
+    TOO_FEW = "too few requests"
+    NOT_WORSE = "not worse"
+    WORSE = "worse"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Bad requests among all."""
+
+    bad: int
+    total: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share.
+
+        Raises:
+            ValueError: There are more bad requests than requests.
+        """
+        if not 0 <= self.bad <= self.total:
+            raise ValueError(f"bad must be 0 to {self.total}, got {self.bad}")
+
+    @property
+    def percent(self) -> float:
+        """The share in percent; 0 without requests."""
+        return 100 * self.bad / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a canary is worse."""
+
+    alpha: float
+    """Largest probability of a difference by chance."""
+    margin_percent: float
+    """Least difference of the shares, in percentage points."""
+    least_requests: int
+    """Requests that each version must have had."""
+
+
+def compare(canary: Share, stable: Share, rule: Rule) -> Finding:
+    """Return whether a canary is worse than the stable version."""
+    if min(canary.total, stable.total) < rule.least_requests:
+        return Finding.TOO_FEW
+    if canary.percent - stable.percent < rule.margin_percent:
+        return Finding.NOT_WORSE
+    return Finding.WORSE if probability(canary, stable) < rule.alpha else Finding.NOT_WORSE
+
+
+def probability(canary: Share, stable: Share) -> float:
+    """Return how often chance alone gives a canary as many bad requests, or more.
+
+    It is the upper tail of the hypergeometric distribution: all requests are dealt to both versions
+    at random, and none of them is bad because of its version.
+    """
+    bad, total = canary.bad + stable.bad, canary.total + stable.total
+    found = 0.0
+    whole = _log_choose(total, canary.total)
+    for count in range(canary.bad, min(bad, canary.total) + 1):
+        if canary.total - count > total - bad:
+            continue
+        term = _log_choose(bad, count) + _log_choose(total - bad, canary.total - count) - whole
+        found += math.exp(term)
+        if found > _TAIL and term < math.log(_TAIL):
+            break  # the rest of the tail falls faster than it can count
+    return min(found, 1.0)
+
+
+def _log_choose(of: int, some: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+
+
+def slow(buckets: Sequence[tuple[float, float]], threshold: float) -> Share:
+    """Return the requests of a histogram that took longer than a threshold.
+
+    Args:
+        buckets: Upper bound and cumulative count of each bucket; the last bound is infinite.
+        threshold: In the unit of the bounds; the next bound counts, so that none is slow which
+            may have been in time.
+    """
+    ordered = sorted(buckets)
+    if not ordered:
+        return Share(0, 0)
+    total = round(ordered[-1][1])
+    quick = next(count for bound, count in ordered if bound >= threshold)
+    return Share(max(0, total - round(quick)), total)
+
+
+def bound_of_quantile(buckets: Sequence[tuple[float, float]], quantile: float) -> float | None:
+    """Return the bound of the bucket with a quantile; None without requests, or beyond them all."""
+    ordered = sorted(buckets)
+    if not ordered or not ordered[-1][1]:
+        return None
+    wanted = quantile * ordered[-1][1]
+    found = next(bound for bound, count in ordered if count >= wanted)
+    return None if math.isinf(found) else found

@@ -1,0 +1,177 @@
+"""Requests of a canary and of the stable version, as the clusters' Prometheus has them.
+
+Counters are read twice and subtracted series by series. `increase()` would miss what a series had
+when it was first seen, which for errors is what matters.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gke_inference.catalogue.engines import engine
+from infra.plan import Plan
+from infra.stack import Exposure
+from scripts.accept.deployed import Deployed
+from scripts.canary.comparison import Share, bound_of_quantile, slow
+from scripts.canary.steps import Sight
+from twin.cluster.monitoring.promql import Sample
+
+_REFUSALS: Final = "inference_objective_request_error_total"
+_PICKED: Final = "inference_objective_request_total"
+_ANSWERED: Final = "backend_request_count"
+_NOT_THE_VERSIONS: Final = "BadRequest|ModelServerError"
+"""Error codes of pickers that are left out: a client's own, and answers of engines, which the load
+balancer counts. The picker's v1.2.0 does not see those behind Envoy: it looks for a header `status`
+(pkg/epp/handlers/server.go)."""
+_QUANTILE: Final = 0.95
+Counters = dict[frozenset[tuple[str, str]], float]
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a model, as series name it."""
+
+    object_name: str
+    """In Kubernetes: its PodMonitoring and its pool."""
+    namespace: str
+    balancer: str
+    """First part of the names of the load balancer's metrics."""
+    first_token: str | None
+    """Histogram of the time to the first token; None where the engine has none."""
+    is_twin: bool = False
+
+    @property
+    def _backend(self) -> str:
+        """Which series of the load balancer are about the pool.
+
+        GKE names a backend service after namespace and object, between hashes and a port.
+        """
+        if self.is_twin:
+            return f'backend_name="pool/{self.namespace}/{self.object_name}"'
+        name = f"{self.namespace}-{self.object_name}(-ip-[a-z0-9]+)?"
+        return f'backend_target_name=~"gkegw1-[a-z0-9]+-{name}-[0-9]+-[a-z0-9]+"'
+
+    def expressions(self, matchers: str) -> dict[str, str]:
+        """Return the counters of the version in one cluster, by what they count."""
+        job, where = self.object_name, f'namespace="{self.namespace}",{matchers}'
+        picker = f'job="{job}-picker",{where}'
+        backend = f"{self._backend},{matchers}"
+        found = {
+            "answered": f"{self.balancer}_{_ANSWERED}{{{backend}}}",
+            "failed": f'{self.balancer}_{_ANSWERED}{{response_code_class="500",{backend}}}',
+            "picked": f"{_PICKED}{{{picker}}}",
+            "refused": f'{_REFUSALS}{{error_code!~"{_NOT_THE_VERSIONS}",{picker}}}',
+        }
+        if self.first_token is not None:
+            found["buckets"] = f'{self.first_token}_bucket{{job="{job}",{where}}}'
+        return found
+
+
+def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Version]:
+    """Return the canary of a model and its stable version."""
+    platform = plan.platform
+    canary = platform.models[model].canary
+    if canary is None:
+        raise ValueError(f"{model} must have a canary")
+    kind = "external_regional" if platform.gateway.exposure is Exposure.EXTERNAL else "internal"
+    metrics = engine(platform.models[model].engine.value).metrics
+
+    def version(name: str) -> Version:
+        served = plan.models[name][0]
+        return Version(
+            served.object_name,
+            served.namespace,
+            f"loadbalancing_googleapis_com:https_{kind}",
+            metrics.first_token,
+            is_twin=is_twin,
+        )
+
+    return version(f"{model}-{canary.version}"), version(model)
+
+
+@dataclass
+class Measured:
+    """Counts requests of two versions of a model in all clusters of a stack."""
+
+    deployed: Deployed
+    regions: tuple[str, ...]
+    canary: Version
+    stable: Version
+    threshold_seconds: float | None
+    """First tokens that come later are bad; None: later than the 95th percentile of the stable
+    version."""
+    _before: dict[tuple[str, str], Counters] = field(
+        default_factory=dict[tuple[str, str], Counters]
+    )
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._before = self._read()
+
+    def look(self) -> Sight:
+        """Return what was counted since `begin`."""
+        now = self._read()
+        grown = {key: growth(self._before.get(key, {}), counters) for key, counters in now.items()}
+        sums = {key: sum(values.values()) for key, values in grown.items()}
+
+        def errors(version: Version) -> Share:
+            name = version.object_name
+            refused = round(sums.get((name, "refused"), 0.0))
+            # A pool without its picker is open: then the load balancer alone has its requests.
+            known = max(sums.get((name, each), 0.0) for each in ("answered", "picked"))
+            total = round(known) + refused
+            bad = round(sums.get((name, "failed"), 0.0)) + refused
+            return Share(min(bad, total), total)
+
+        measures = {"errors": (errors(self.canary), errors(self.stable))}
+        if self.canary.first_token is not None:
+            buckets = [
+                _cumulative(grown.get((each.object_name, "buckets"), {}))
+                for each in (self.canary, self.stable)
+            ]
+            threshold = self.threshold_seconds
+            if threshold is None:
+                threshold = bound_of_quantile(buckets[1], _QUANTILE) or math.inf
+            measures["late first tokens"] = (
+                slow(buckets[0], threshold),
+                slow(buckets[1], threshold),
+            )
+        return Sight(measures)
+
+    def _read(self) -> dict[tuple[str, str], Counters]:
+        """Return all counters by version and kind, of every cluster."""
+        found: dict[tuple[str, str], Counters] = {}
+        for region in self.regions:
+            cluster = self.deployed.clusters[region]
+            for version in (self.canary, self.stable):
+                for kind, expression in version.expressions(cluster.matchers).items():
+                    samples = counters_of(cluster.query(expression), region)
+                    found.setdefault((version.object_name, kind), {}).update(samples)
+        return found
+
+
+def counters_of(samples: Iterable[Sample], region: str) -> Counters:
+    """Return the value of each series by its labels."""
+    return {
+        frozenset({**each.labels, "": region}.items()): each.value
+        for each in samples
+        if not math.isnan(each.value)
+    }
+
+
+def growth(before: Mapping[frozenset[tuple[str, str]], float], now: Counters) -> Counters:
+    """Return by how much each counter grew; one that fell began again at 0."""
+    return {
+        labels: value - start if value >= (start := before.get(labels, 0.0)) else value
+        for labels, value in now.items()
+    }
+
+
+def _cumulative(grown: Counters) -> list[tuple[float, float]]:
+    """Return the buckets of a histogram over all of its series: upper bound and count."""
+    found: dict[float, float] = {}
+    for labels, value in grown.items():
+        bound = float(dict(labels)["le"])
+        found[bound] = found.get(bound, 0.0) + value
+    return sorted(found.items())

@@ -1,0 +1,158 @@
+"""The steps of a canary: raise its share, look, and go on or roll back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from scripts.canary.comparison import Finding, Rule, Share, compare
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    PASSED = "passed"
+    ROLLED_BACK = "rolled back"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What both versions did since a step began, by measure."""
+
+    measures: dict[str, tuple[Share, Share]]
+    """Shares of the canary and of the stable version, by what is bad in words."""
+
+
+class Measuring(Protocol):
+    """Counts requests of both versions."""
+
+    def begin(self) -> None:
+        """Count from now on."""
+        ...
+
+    def look(self) -> Sight:
+        """Return what was counted since `begin`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a canary is tried."""
+
+    steps: tuple[int, ...]
+    """Shares in percent, rising."""
+    hold_seconds: float
+    """Least time at a step."""
+    patience_seconds: float
+    """Longest time at a step until there are enough requests."""
+    look_seconds: float
+    """Time between two looks."""
+    rule: Rule
+
+    @property
+    def looks(self) -> int:
+        """How many looks a step has at most."""
+        return max(1, round(self.patience_seconds / self.look_seconds))
+
+    @property
+    def step_rule(self) -> Rule:
+        """The rule of one look: `alpha` is shared by all looks of a run (Bonferroni)."""
+        alpha = self.rule.alpha / (self.looks * len(self.steps))
+        return Rule(alpha, self.rule.margin_percent, self.rule.least_requests)
+
+
+class Canary:
+    """One run over the steps."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        measuring: Measuring,
+        set_percent: Callable[[int], None],
+        *,
+        sleep: Callable[[float], None],
+        tell: Callable[[str], None],
+    ) -> None:
+        """Take what the run works with.
+
+        Args:
+            settings: How the canary is tried.
+            measuring: Counts requests.
+            set_percent: Gives the canary a share, and returns when the gateway deals by it.
+            sleep: Waits for some seconds.
+            tell: Shows progress, a line a call.
+        """
+        self._settings, self._measuring = settings, measuring
+        self._set_percent, self._sleep, self._tell = set_percent, sleep, tell
+        self._stable: dict[str, Share] = {}
+
+    def run(self) -> Outcome:
+        """Go through the steps, and give the canary no share if it is worse at one of them."""
+        for percent in self._settings.steps:
+            self._tell(f"{percent} %: deploying")
+            self._set_percent(percent)
+            why = self._hold(percent)
+            if why:
+                self._tell(f"{percent} %: {why}; rolling back")
+                self._set_percent(0)
+                self._tell("0 %: rolled back")
+                return Outcome.ROLLED_BACK
+            self._tell(f"{percent} %: not worse")
+        return Outcome.PASSED
+
+    def _hold(self, percent: int) -> str:
+        """Look until a step is decided; return why the canary must go, or nothing."""
+        settings, waited = self._settings, 0.0
+        self._measuring.begin()
+        sight = Sight({})
+        while waited < settings.patience_seconds:
+            self._sleep(settings.look_seconds)
+            waited += settings.look_seconds
+            sight = self._measuring.look()
+            found = self._judge(sight)
+            self._tell(f"{percent} %: {_words(sight)} after {waited:.0f} s")
+            worse = [name for name, finding in found.items() if finding is Finding.WORSE]
+            if worse:
+                return f"worse: {', '.join(worse)}"
+            is_enough = bool(found) and Finding.TOO_FEW not in found.values()
+            if is_enough and waited >= settings.hold_seconds:
+                self._keep(sight)
+                return ""
+        least = settings.rule.least_requests
+        return f"fewer than {least} requests of each version in {waited:.0f} s: {_words(sight)}"
+
+    def _judge(self, sight: Sight) -> dict[str, Finding]:
+        """Compare by measure. A stable version without a share is as it was at the step before."""
+        return {
+            name: compare(canary, self._stable_of(name, stable), self._settings.step_rule)
+            for name, (canary, stable) in sight.measures.items()
+        }
+
+    def _stable_of(self, name: str, now: Share) -> Share:
+        before = self._stable.get(name)
+        least = self._settings.rule.least_requests
+        return before if before is not None and now.total < least else now
+
+    def _keep(self, sight: Sight) -> None:
+        least = self._settings.rule.least_requests
+        for name, (_, stable) in sight.measures.items():
+            if stable.total >= least:
+                self._stable[name] = stable
+
+
+def _words(sight: Sight) -> str:
+    return ", ".join(
+        f"{name} {canary.bad}/{canary.total} (stable {stable.bad}/{stable.total})"
+        for name, (canary, stable) in sight.measures.items()
+    )
+
+
+def check_steps(steps: Sequence[int]) -> str:
+    """Return what is wrong with the shares of a run; nothing where all is well."""
+    if not steps:
+        return "must have one step or more"
+    if any(not 1 <= step <= 100 for step in steps):
+        return "must be percentages from 1 to 100"
+    if list(steps) != sorted(set(steps)):
+        return "must rise from step to step"
+    return ""

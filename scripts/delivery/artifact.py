@@ -1,0 +1,131 @@
+"""A tree as an OCI artifact: one layer, a gzipped tar, as Config Sync, `flux` and `oras` read it.
+
+The bytes depend on the tree alone: no times, no owners.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from scripts.delivery.tree import Tree
+from scripts.images.registry import Registry, RegistryError
+from scripts.terminal.console import CommandError
+
+_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+_INDEX: Final = "application/vnd.oci.image.index.v1+json"
+_CONFIG: Final = "application/vnd.oci.image.config.v1+json"
+_LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
+_TREE_DIGEST: Final = "gke-inference.dev/tree"
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An image manifest, and what it refers to by digest."""
+
+    manifest: bytes
+    blobs: dict[str, bytes]
+
+    @property
+    def digest(self) -> str:
+        """Digest of the manifest, which names the artifact."""
+        return _digest(self.manifest)
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def artifact_of(tree: Tree, stack: str) -> Artifact:
+    """Return the artifact of a tree."""
+    plain = _tar(tree)
+    layer = gzip.compress(plain, compresslevel=9, mtime=0)
+    config = _json(
+        {
+            "architecture": "amd64",
+            "config": {},
+            "os": "linux",
+            "rootfs": {"diff_ids": [_digest(plain)], "type": "layers"},
+        }
+    )
+    manifest = _json(
+        {
+            "annotations": {
+                "org.opencontainers.image.title": stack,
+                _TREE_DIGEST: tree.digest,
+            },
+            "config": {"digest": _digest(config), "mediaType": _CONFIG, "size": len(config)},
+            "layers": [{"digest": _digest(layer), "mediaType": _LAYER, "size": len(layer)}],
+            "mediaType": _MANIFEST,
+            "schemaVersion": 2,
+        }
+    )
+    return Artifact(manifest, {_digest(config): config, _digest(layer): layer})
+
+
+def _tar(tree: Tree) -> bytes:
+    found = io.BytesIO()
+    folders = {str(up) for path in tree.files for up in PurePosixPath(path).parents} - {"."}
+    with tarfile.open(fileobj=found, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for folder in sorted(folders):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(entry)
+        for path, text in sorted(tree.files.items()):
+            content = text.encode()
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return found.getvalue()
+
+
+def write_layout(artifact: Artifact, folder: Path, tag: str) -> None:
+    """Write an artifact as an OCI image layout, with one tag; other tags of the layout stay.
+
+    Raises:
+        CommandError: The folder has something else.
+    """
+    layout, index = folder / "oci-layout", folder / "index.json"
+    if folder.exists() and any(folder.iterdir()) and not layout.is_file():
+        raise CommandError(f"--oci: must be an empty folder or an OCI layout, got {str(folder)!r}")
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True, exist_ok=True)
+    for digest, content in {**artifact.blobs, artifact.digest: artifact.manifest}.items():
+        (blobs / digest.removeprefix("sha256:")).write_bytes(content)
+    name = "org.opencontainers.image.ref.name"
+    known: list[dict[str, Any]] = []
+    if index.is_file():
+        known = json.loads(index.read_text())["manifests"]
+    entry = {
+        "annotations": {name: tag},
+        "digest": artifact.digest,
+        "mediaType": _MANIFEST,
+        "size": len(artifact.manifest),
+    }
+    kept = [each for each in known if each.get("annotations", {}).get(name) != tag]
+    content = {"manifests": [*kept, entry], "mediaType": _INDEX, "schemaVersion": 2}
+    layout.write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
+    index.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def push(artifact: Artifact, reference: str) -> None:
+    """Push an artifact to a registry under a tag, with the credentials of the user.
+
+    Raises:
+        CommandError: The registry refuses.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        write_layout(artifact, Path(folder), "pushed")
+        try:
+            Registry().push(Path(folder), reference)
+        except RegistryError as error:
+            raise CommandError(str(error)) from None

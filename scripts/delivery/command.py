@@ -1,0 +1,79 @@
+"""`gke-inference delivery`: what clusters have of models that come from git."""
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from infra.plan import Plan
+from infra.plan.names import Names
+from infra.stack import DeliveryKind
+from scripts.backend.choose import CloudOption, open_backend
+from scripts.delivery.status import Delivered, find_delivered, print_delivered
+from scripts.shared.clusters import close
+from scripts.shared.engine import check_stack
+from scripts.terminal.console import CommandError
+from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.options import JsonOption, StackOption, plan_of
+
+_LOOK_SECONDS = 1.0
+
+delivery = typer.Typer()
+
+
+@delivery.callback()
+def delivery_group() -> None:
+    """Follow the delivery of models from git."""
+
+
+@delivery.command()
+def status(
+    stack: StackOption,
+    revision: Annotated[
+        str, typer.Option(help="Wait for this commit or digest; a prefix is enough.")
+    ] = "",
+    wait: Annotated[
+        int, typer.Option(min=0, help="Wait this many seconds for a state without work to do.")
+    ] = 0,
+    cloud: CloudOption = False,
+    is_json: JsonOption = False,
+) -> None:
+    """Show the revision that each cluster has, its errors, and rollouts that are not done.
+
+    Exits 1 if a cluster has errors, or does not have what the source has.
+    """
+    check_stack(stack)
+    plan = plan_of(stack)
+    platform = plan.platform
+    tool = platform.delivery.tool
+    if platform.delivery.kind is not DeliveryKind.GITOPS or tool is None:
+        raise CommandError(
+            f"--stack: must be a serving stack with delivery.kind gitops, got {stack!r}"
+        )
+    names = {region.cluster_name for region in plan.regions.values() if region.served}
+    with open_backend(stack, cloud=cloud) as backend:
+        clusters = [each for each in backend.clusters() if each.name in names]
+        until = time.monotonic() + wait
+        while True:
+            found = find_delivered(clusters, Names(platform).namespace(), tool)
+            is_done = _is_done(found, plan, revision)
+            if is_done or time.monotonic() >= until:
+                break
+            time.sleep(_LOOK_SECONDS)
+        close(clusters)
+    if is_json:
+        print(json.dumps([one.as_json() for one in found], indent=1))
+    else:
+        print_delivered(found)
+    if not is_done:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _is_done(found: list[Delivered], plan: Plan, revision: str) -> bool:
+    """Return whether every cluster of the stack has what the source has, and it is ready."""
+    wanted = sum(1 for region in plan.regions.values() if region.served)
+    return len(found) == wanted and all(
+        one.state == "synced" and one.synced.removeprefix("sha256:").startswith(revision)
+        for one in found
+    )

@@ -1,0 +1,154 @@
+"""What clusters have of the models that come from git: revision, errors, and rollouts."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gke_inference.catalogue.versions import api
+from gke_inference.delivery.model_delivery import SYNC_NAME
+from infra.stack import DeliveryTool
+from scripts.shared.clusters import Cluster, answering
+from scripts.terminal.console import console
+from scripts.terminal.tables import Column, Listing, print_table
+from twin.wire.kube import Kube, KubeError
+
+_SHORT = 12
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What one cluster has."""
+
+    cluster: str
+    revision: str
+    """What the source has, as the cluster last saw it; empty where it never did."""
+    synced: str
+    """What was last applied as a whole."""
+    errors: tuple[str, ...]
+    rollouts: tuple[str, ...]
+    """Workloads whose new replicas are not all ready."""
+
+    @property
+    def state(self) -> str:
+        """One word: `errors`, `waiting`, `syncing`, `rolling-out` or `synced`."""
+        if self.errors:
+            return "errors"
+        if not self.revision:
+            return "waiting"
+        if self.synced != self.revision:
+            return "syncing"
+        return "rolling-out" if self.rollouts else "synced"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields as `delivery status --json` shows them."""
+        return {**asdict(self), "state": self.state}
+
+
+def find_delivered(
+    clusters: Iterable[Cluster], namespace: str, tool: DeliveryTool
+) -> list[Delivered]:
+    """Return what each cluster has, by its name.
+
+    Args:
+        clusters: Clusters to look at.
+        namespace: Of the team.
+        tool: What applies the tree.
+
+    Raises:
+        CommandError: A cluster does not answer.
+    """
+    found: list[Delivered] = []
+    for cluster in clusters:
+        with answering(cluster) as kube:
+            read = _config_sync if tool is DeliveryTool.CONFIG_SYNC else _argo_cd
+            revision, synced, errors = read(kube, namespace)
+            rollouts = tuple(_rollouts(kube, namespace))
+        found.append(Delivered(cluster.name, revision, synced, errors, rollouts))
+    return sorted(found, key=lambda one: one.cluster)
+
+
+def _read(kube: Kube, lock_name: str, plural: str, namespace: str, name: str) -> Object | None:
+    """Return an object, or None where it or its kind is not there."""
+    try:
+        return kube.get(
+            f"/apis/{api(lock_name).api_version}/namespaces/{namespace}/{plural}/{name}"
+        )
+    except KubeError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def _config_sync(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]:
+    obj = _read(kube, "repo_sync", "reposyncs", namespace, SYNC_NAME)
+    if obj is None:
+        return "", "", (f"no RepoSync {SYNC_NAME} in the namespace {namespace}",)
+    status: Mapping[str, Any] = obj.get("status") or {}
+    places: list[Object] = [status.get(name) or {} for name in ("source", "rendering", "sync")]
+    listed: list[list[Object]] = [place.get("errors") or [] for place in places]
+    errors = [str(each.get("errorMessage")) for some in listed for each in some]
+    errors += [
+        str(each.get("message"))
+        for each in status.get("conditions") or ()
+        if each["type"] == "Stalled" and each["status"] == "True"
+    ]
+    revision = str(places[0].get("commit") or "")
+    return revision, str(status.get("lastSyncedCommit") or ""), tuple(dict.fromkeys(errors))
+
+
+def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]:
+    obj = _read(kube, "argo_application", "applications", namespace, namespace)
+    if obj is None:
+        return "", "", (f"no Application {namespace} in the namespace {namespace}",)
+    status: Mapping[str, Any] = obj.get("status") or {}
+    sync: Mapping[str, Any] = status.get("sync") or {}
+    revision = str(sync.get("revision") or "")
+    errors = [
+        f"{each['type']}: {each.get('message')}"
+        for each in status.get("conditions") or ()
+        if str(each["type"]).endswith("Error")
+    ]
+    return revision, revision if sync.get("status") == "Synced" else "", tuple(errors)
+
+
+def _rollouts(kube: Kube, namespace: str) -> Iterator[str]:
+    """Yield the Deployments whose newest version is not what answers."""
+    for obj in kube.list(f"/apis/apps/v1/namespaces/{namespace}/deployments"):
+        status: Mapping[str, Any] = obj.get("status") or {}
+        wanted = int(obj["spec"].get("replicas", 1))
+        new = int(status.get("updatedReplicas") or 0)
+        ready = int(status.get("availableReplicas") or 0)
+        is_seen = int(status.get("observedGeneration") or 0) >= int(obj["metadata"]["generation"])
+        if (
+            is_seen
+            and new >= wanted
+            and ready >= wanted
+            and int(status.get("replicas") or 0) == new
+        ):
+            continue
+        why = next(
+            (
+                f" ({each.get('message')})"
+                for each in status.get("conditions") or ()
+                if each["type"] == "Progressing" and each["status"] == "False"
+            ),
+            "",
+        )
+        yield f"{obj['metadata']['name']}: {new} of {wanted} new, {ready} available{why}"
+
+
+def print_delivered(found: list[Delivered]) -> None:
+    """Print what clusters have, and what is wrong there."""
+    table = Listing("CLUSTER", "STATE", "SOURCE", Column("SYNCED", spare=1))
+    for one in found:
+        notes = [*one.errors, *(f"rollout of {each}" for each in one.rollouts)]
+        cells = (one.cluster, one.state, _short(one.revision), _short(one.synced))
+        table.add_row(*cells, style="red" if one.errors else "", notes=notes)
+    print_table(table)
+    if any(one.errors for one in found):
+        console.print("What was applied before goes on running.")
+
+
+def _short(revision: str) -> str:
+    return revision.removeprefix("sha256:")[:_SHORT] or "-"

@@ -1,0 +1,175 @@
+"""The objects of a serving stack as a tree of files: the same bytes for the same stack."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import yaml
+
+from gke_inference.serving.launcher.spec import DELIVERED, NEEDS
+from scripts.shared.preview_states import NOT_KNOWN
+from scripts.terminal.console import CommandError
+
+SUMS: Final = "SHA256SUMS"
+"""File with the digests of a folder's objects, as `sha256sum --check` reads it. Neither Config Sync
+nor Argo CD reads files without the suffix of YAML or JSON."""
+_HIDDEN: Final = "[secret]"
+"""What the engine prints for a secret value."""
+_OF_PULUMI: Final = "pulumi.com/"
+_SYNC_KINDS: Final = ("AppProject", "Application", "RepoSync", "RootSync")
+_SCALED: Final = ("Deployment", "LeaderWorkerSet")
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Files by their path below the folder of the source."""
+
+    files: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """Digest of all files: `sha256:` and 64 hexadecimal digits."""
+        found = hashlib.sha256()
+        for path, text in sorted(self.files.items()):
+            found.update(f"{hashlib.sha256(text.encode()).hexdigest()}  {path}\n".encode())
+        return f"sha256:{found.hexdigest()}"
+
+    @property
+    def objects(self) -> int:
+        """How many objects it has."""
+        return sum(1 for path in self.files if not path.endswith(SUMS))
+
+
+def tree_of(namespace: str, folders: Mapping[str, list[Object]]) -> Tree:
+    """Return the tree of a serving stack.
+
+    Args:
+        namespace: Of the team, in which every object must be.
+        folders: Objects by the folder of their cluster.
+
+    Raises:
+        CommandError: An object must not be in git, or cannot be applied from there; all are named.
+    """
+    files: dict[str, str] = {}
+    problems: list[str] = []
+    for folder, found in folders.items():
+        objects = [obj for obj in found if obj["kind"] not in _SYNC_KINDS]
+        targets = {name for obj in objects if (name := _target(obj)) is not None}
+        own: dict[str, str] = {}
+        for obj in objects:
+            problems += _problems(obj, namespace)
+            own[_file_name(obj)] = _text(_clean(obj, targets))
+        if len(own) != len(objects):
+            problems.append(f"{folder}: must have one object of a kind and name, got several")
+        own[SUMS] = "".join(
+            f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n"
+            for name, text in sorted(own.items())
+        )
+        files |= {str(PurePosixPath(folder) / name): text for name, text in own.items()}
+    if problems:
+        raise CommandError("; ".join(problems))
+    return Tree(dict(sorted(files.items())))
+
+
+def write_tree(tree: Tree, root: Path) -> bool:
+    """Write a tree below a folder and return whether something changed.
+
+    Folders of clusters are replaced as a whole, so that what a stack no longer has goes.
+
+    Raises:
+        CommandError: A folder has something that no `render` wrote; nothing is changed.
+    """
+    folders = sorted({root / PurePosixPath(path).parent for path in tree.files})
+    for folder in folders:
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / SUMS).is_file():
+            raise CommandError(
+                f"--git: {folder} must be empty or a folder that render wrote, as all in it is"
+                " replaced"
+            )
+    before = {
+        str(file.relative_to(root)): file.read_text(encoding="utf-8")
+        for folder in folders
+        for file in folder.glob("*")
+        if file.is_file()
+    }
+    if before == dict(tree.files):
+        return False
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    for path, text in tree.files.items():
+        (root / path).write_text(text, encoding="utf-8")
+    return True
+
+
+def _file_name(obj: Object) -> str:
+    group = obj["apiVersion"].rpartition("/")[0] or "core"
+    return f"{obj['kind'].lower()}.{group}-{obj['metadata']['name']}.yaml"
+
+
+def _text(obj: Object) -> str:
+    return yaml.safe_dump(obj, sort_keys=True, width=100, allow_unicode=True)
+
+
+def _target(obj: Object) -> tuple[str, str] | None:
+    """Return kind and name of what an autoscaler scales; None of another object."""
+    if obj["kind"] != "HorizontalPodAutoscaler":
+        return None
+    target = obj["spec"]["scaleTargetRef"]
+    return str(target["kind"]), str(target["name"])
+
+
+def _clean(obj: Object, targets: set[tuple[str, str]]) -> Object:
+    """Return an object without what is Pulumi's, or what something in the cluster decides.
+
+    Replicas that an autoscaler or the gate of the weights sets are no field of the tree: whoever
+    applies it would set them back.
+    """
+    metadata = dict(obj["metadata"])
+    notes: dict[str, str] = metadata.pop("annotations", None) or {}
+    kept = {key: value for key, value in notes.items() if not key.startswith(_OF_PULUMI)}
+    spec = obj.get("spec")
+    made = {key: value for key, value in obj.items() if key != "status"}
+    if obj["kind"] in _SCALED and isinstance(spec, dict):
+        is_gated = NEEDS in kept
+        if is_gated or (obj["kind"], metadata["name"]) in targets:
+            made["spec"] = {key: value for key, value in spec.items() if key != "replicas"}  # pyright: ignore[reportUnknownVariableType]
+        if is_gated:
+            kept[DELIVERED] = "git"
+    if kept:
+        metadata["annotations"] = kept
+    return {**made, "metadata": metadata}
+
+
+def _problems(obj: Object, namespace: str) -> Iterator[str]:
+    """Yield why an object must not be in the tree."""
+    name = f"{obj['kind']} {obj['metadata']['name']}"
+    if obj["kind"] == "Secret":
+        yield (
+            f"{name}: must not be in git; keep the value in Secret Manager, and name the secret"
+            " where it is used"
+        )
+    where = obj["metadata"].get("namespace")
+    if where != namespace:
+        yield f"{name}: must be in the namespace {namespace}, got {where!r}"
+    for path, why in _unwritable(obj, ""):
+        yield f"{name}: {path} {why}"
+
+
+def _unwritable(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths of values that a preview does not know, or does not show, and the rule."""
+    if isinstance(value, str):
+        if NOT_KNOWN in value:
+            yield path, "must be known before an up, got a value that only the cloud knows"
+        if value == _HIDDEN:
+            yield path, "must not be secret: it would be in git"
+    elif isinstance(value, dict):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _unwritable(item, f"{path}.{key}" if path else str(key))  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, list):
+        for at, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _unwritable(item, f"{path}[{at}]")

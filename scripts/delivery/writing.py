@@ -1,0 +1,90 @@
+"""Writes the tree of a serving stack: to a folder of a repository, and as an OCI artifact."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from infra.arguments.sharing import tree_folder
+from infra.plan import Plan
+from infra.stack import Layer
+from scripts.delivery.artifact import artifact_of, push, write_layout
+from scripts.delivery.tree import Tree, tree_of, write_tree
+from scripts.images.registry import host_of
+from scripts.terminal.console import CommandError, console
+from scripts.terminal.output_files import check_folder
+
+_TAG: Final = re.compile(r"[\w][\w.-]{0,127}")
+_REFERENCE: Final = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[\w][\w.-]{0,127}")
+
+
+def check_targets(plan: Plan, stack: str, git: Path | None, oci: str | None) -> None:
+    """Refuse targets that cannot be written, before anything is rendered.
+
+    Raises:
+        CommandError: Names the option.
+    """
+    for option, value in (("--git", git), ("--oci", oci)):
+        if value is not None and plan.platform.layer is not Layer.SERVING:
+            raise CommandError(f"{option}: must be used with a serving stack, got {stack!r}")
+    if git is not None:
+        if not git.is_dir():
+            raise CommandError(f"--git: must be a folder that exists, got {str(git)!r}")
+        check_folder("--git", git)
+    if oci is None:
+        return
+    if _is_reference(oci):
+        if not _REFERENCE.fullmatch(oci):
+            raise CommandError(f"--oci: must be HOST/PATH:TAG, or a folder, got {oci!r}")
+        return
+    folder, tag = _layout(oci)
+    if not _TAG.fullmatch(tag):
+        raise CommandError(f"--oci: must be FOLDER:TAG with a tag such as prod, got {oci!r}")
+    check_folder("--oci", folder)
+
+
+def _is_reference(value: str) -> bool:
+    """Return whether a value names an image of a registry: its first part is a host."""
+    return not value.startswith((".", "/")) and host_of(value) != "docker.io"
+
+
+def _layout(value: str) -> tuple[Path, str]:
+    """Return folder and tag of an OCI layout; the tag is `latest` by default."""
+    head, _, tail = value.rpartition(":")
+    return (Path(head), tail) if head and "/" not in tail else (Path(value), "latest")
+
+
+def stack_tree(plan: Plan, by_cluster: dict[str, list[dict[str, Any]]]) -> Tree:
+    """Return the tree of a serving stack.
+
+    Args:
+        plan: The stack.
+        by_cluster: Its objects, by the name of their cluster.
+
+    Raises:
+        CommandError: An object must not be in git.
+    """
+    folders = {
+        tree_folder(plan.platform, name): by_cluster[region.cluster_name]
+        for name, region in plan.regions.items()
+        if by_cluster.get(region.cluster_name)
+    }
+    return tree_of(str(plan.platform.team), folders)
+
+
+def write_targets(tree: Tree, stack: str, git: Path | None, oci: str | None) -> None:
+    """Write a tree to the targets that were checked, and print what was written.
+
+    Raises:
+        CommandError: A folder or registry refuses.
+    """
+    if git is not None:
+        said = "written" if write_tree(tree, git) else "unchanged"
+        console.print(f"{git}  {tree.objects} objects, {tree.digest}, {said}", soft_wrap=True)
+    if oci is None:
+        return
+    artifact = artifact_of(tree, stack)
+    if _is_reference(oci):
+        push(artifact, oci)
+    else:
+        write_layout(artifact, *_layout(oci))
+    console.print(f"{oci}  {tree.objects} objects, {artifact.digest}", soft_wrap=True)

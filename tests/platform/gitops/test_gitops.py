@@ -1,0 +1,230 @@
+"""A team's models from git: commits, drift, a bad revision and a bad canary (docs/gitops.md)."""
+
+import json
+import subprocess
+import threading
+import time
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from scripts.shared.clusters import close, of_twin
+from scripts.shared.model_client import stream_chat
+from tests.platform import example_checkout
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import TwinPaths
+
+pytestmark = pytest.mark.needs_tools
+
+MODEL, TEAM = "llama-3.1-8b", "search"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{TEAM}/deployments"
+SCALER = f"/apis/autoscaling/v2/namespaces/{TEAM}/horizontalpodautoscalers/llama-3-1-8b-gpu"
+ROUTE = f"/apis/gateway.networking.k8s.io/v1/namespaces/{TEAM}/httproutes/llama-3-1-8b"
+CANARY = """replicas: {min: 1, max: 2}
+        canary:
+          version: v2
+          weights: llama-3.1-8b-v2
+          replicas: {min: 1, max: 1}
+"""
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+REMOTE = "https://git.example.com/acme/serving.git"
+
+
+@pytest.fixture
+def paths(tmp_path):
+    paths = TwinPaths(tmp_path / "twin")
+    yield paths
+    daemon.shut_down(paths)
+    assert processes.running(paths) == {}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    argv = ["git", "-c", "user.name=test", "-c", "user.email=test@example.com", *arguments]
+    done = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(folder: Path) -> str:
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "Change the models")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def edit(file: Path, *pairs: tuple[str, str]) -> None:
+    text = file.read_text()
+    for before, after in pairs:
+        assert before in text, before
+        text = text.replace(before, after)
+    file.write_text(text)
+
+
+def until(reached, what: str, seconds: float = 60.0):
+    end = time.monotonic() + seconds
+    while not (value := reached()):
+        assert time.monotonic() < end, f"not in {seconds:.0f} s: {what}"
+        time.sleep(0.5)
+    return value
+
+
+def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_path):
+    folder = example_checkout.checkout(tmp_path / "checkout", "gitops")
+    serving, stack = tmp_path / "serving", folder / "stacks" / "Pulumi.search.yaml"
+    serving.mkdir()
+    git(serving, "init", "--quiet", "--initial-branch=main")
+    # a replica of a rollout counts as well, and a canary has replicas of its own
+    edit(folder / "stacks" / "Pulumi.shared.yaml", ("gpu: 2}", "gpu: 4}"))
+    git(serving, "config", "user.name", "test")
+    git(serving, "config", "user.email", "test@example.com")
+    edit(stack, (REMOTE, f"file://{serving}"), ("replicas: {min: 1, max: 2}\n", CANARY))
+
+    def run(*arguments: str) -> tuple[int, str]:
+        answer = example_checkout.run(folder, paths, *arguments)
+        return answer.returncode, answer.stdout
+
+    def render() -> str:
+        status, said = run("render", "--stack", "search", "--git", str(serving))
+        assert status == 0, said
+        return commit(serving)
+
+    def delivered(revision: str = "", wait: int = 180) -> tuple[int, dict]:
+        options = ("--stack", "search", "--wait", str(wait), "--revision", revision, "--json")
+        status, said = run("delivery", "status", *options)
+        [cluster] = json.loads(said)
+        return status, cluster
+
+    status, said = run("up", "--stack", "shared")
+    assert status == 0, said
+    first = render()
+    status, said = run("up", "--stack", "search")
+    assert status == 0, said
+    endpoint = "http://" + said.split("Gateway  http://")[1].split()[0]
+    status, cluster = delivered(first)
+    assert (status, cluster["state"], cluster["synced"]) == (0, "synced", first), cluster
+
+    # Pulumi has the RepoSync and no object of the models.
+    kinds = owned_by_pulumi(folder, paths)
+    assert [kind for kind in kinds if kind.startswith("kubernetes:")] == [
+        "kubernetes:configsync.gke.io/v1beta1:RepoSync"
+    ]
+
+    # A change of the model's settings is a commit.
+    edit(stack, ("context: 8192", "context: 4096"), ("max: 2", "max: 3"))
+    second = render()
+    status, cluster = delivered(second)
+    assert (status, cluster["synced"]) == (0, second), cluster
+    [twin] = of_twin(paths)
+    assert twin.kube.get(SCALER)["spec"]["maxReplicas"] == 3
+
+    # What somebody else changes is changed back, and what the autoscaler decides stays.
+    twin.kube.patch(SCALER, {"spec": {"maxReplicas": 9}})
+    until(lambda: twin.kube.get(SCALER)["spec"]["maxReplicas"] == 3, "the drift undone")
+    replicas = twin.kube.get(f"{DEPLOYMENTS}/llama-3-1-8b-gpu")["spec"]["replicas"]
+    assert replicas >= 1
+
+    # A bad revision is reported, and what ran goes on.
+    [tree] = serving.glob("clusters/search/*")
+    edit(
+        tree / "horizontalpodautoscaler.autoscaling-llama-3-1-8b-gpu.yaml",
+        ("maxReplicas: 3", "maxReplicas: -1"),
+    )
+    bad = commit(serving)
+
+    def seen() -> dict | None:
+        found = delivered(wait=0)
+        return found[1] if found[1]["revision"] == bad and found[1]["errors"] else None
+
+    cluster = until(seen, "the bad revision reported")
+    assert (cluster["state"], cluster["synced"]) == ("errors", second)
+    assert "maxReplicas" in " ".join(cluster["errors"])
+    assert stream_chat(endpoint, MODEL, "Hello", max_tokens=8, timeout=60).text
+
+    git(serving, "revert", "--no-edit", "HEAD")
+    good = git(serving, "rev-parse", "HEAD")
+    status, cluster = delivered(good)
+    assert (status, cluster["synced"]) == (0, good), cluster
+
+    # A canary whose replica is lost takes some of the requests with it, and no more of them.
+    def weights() -> list[int]:
+        refs = twin.kube.get(ROUTE)["spec"]["rules"][0]["backendRefs"]
+        return [each["weight"] for each in refs]
+
+    until(lambda: is_answered(endpoint, {"x-model-version": "v2"}), "an answer of the canary")
+    with Traffic(endpoint) as traffic, ThreadPoolExecutor(1) as pool:
+        options = ("--steps", "50,100", "--hold", "10s", "--patience", "3m", "--requests", "20")
+        command = ("canary", "run", "--stack", "search", "--model", MODEL, "--git", str(serving))
+        running = pool.submit(run, *command, *options)
+        until(lambda: running.done() or weights() == [50, 50], "half of the requests", 180)
+        assert not running.done(), running.result()
+        before = Counter(traffic.seen)
+        twin.kube.patch(f"{DEPLOYMENTS}/llama-3-1-8b-v2-gpu/scale", {"spec": {"replicas": 0}})
+        status, said = running.result(timeout=400)
+        assert (status, "worse: errors; rolling back" in said) == (1, True), said
+        assert before["failed"] == 0
+        assert weights() == [100, 0]
+        time.sleep(3)
+        settled = traffic.seen["failed"]
+        assert settled > 0
+        answered = traffic.seen["answered"]
+        until(lambda: traffic.seen["answered"] >= answered + 20, "answers after the rollback")
+        assert traffic.seen["failed"] == settled
+    assert "percent: 0" in stack.read_text()
+    assert "Give the canary of llama-3.1-8b 0 %" in git(serving, "log", "--format=%s", "-1")
+    close([twin])
+
+    status, said = run("down")
+    assert status == 0, said
+    assert "Nothing is left in the cloud." in said
+
+
+class Traffic:
+    """Requests of four clients, one after the other, and how they ended."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._stop = threading.Event()
+        self.seen: Counter[str] = Counter()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(4)]
+
+    def _ask(self) -> None:
+        while not self._stop.is_set():
+            answered = is_answered(self._endpoint, {})
+            self.seen["answered" if answered else "failed"] += 1
+            self._stop.wait(0.2)
+
+    def __enter__(self) -> "Traffic":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def is_answered(endpoint: str, headers: dict[str, str]) -> bool:
+    """Return whether a request is answered."""
+    body = json.dumps(
+        {"model": MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": "Hello"}]}
+    )
+    request = urllib.request.Request(  # noqa: S310 - always the gateway
+        f"{endpoint}/v1/chat/completions",
+        body.encode(),
+        {"Content-Type": "application/json", **headers},
+    )
+    try:
+        with OPENER.open(request, timeout=30) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def owned_by_pulumi(folder: Path, paths: TwinPaths) -> list[str]:
+    """Return the types of what Pulumi has of the team's stack."""
+    [file] = (paths.root / "pulumi-state" / ".pulumi" / "stacks").glob("*/search.json")
+    found = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
+    return sorted({each["type"] for each in found})

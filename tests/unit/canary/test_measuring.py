@@ -1,0 +1,116 @@
+"""Counters of two versions, and the share of a canary in a stack file."""
+
+import math
+import shutil
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from infra.reading.load import STACKS
+from infra.stack.problems import StackError
+from scripts.canary.comparison import Share
+from scripts.canary.measuring import Measured, Version, counters_of, growth
+from scripts.canary.percent import write_percent
+from twin.cluster.monitoring.promql import Sample
+
+EXAMPLE = STACKS.parent / "docs" / "examples" / "gitops"
+CANARY, STABLE = (
+    Version(name, "search", "lb:https", "vllm:ttft", is_twin=True) for name in ("llama-v2", "llama")
+)
+
+
+def test_a_counter_that_is_new_or_began_again_grew_from_nothing():
+    key = frozenset({("pod", "a")})
+    assert growth({}, {key: 7.0}) == {key: 7.0}
+    assert growth({key: 5.0}, {key: 7.0}) == {key: 2.0}
+    assert growth({key: 5.0}, {key: 1.0}) == {key: 1.0}
+
+
+def test_series_of_two_clusters_are_two_counters():
+    samples = [Sample({"pod": "a"}, 1.0, 0.0), Sample({"pod": "b"}, math.nan, 0.0)]
+    found = {**counters_of(samples, "us-east5"), **counters_of(samples, "us-central1")}
+    assert sorted(found.values()) == [1.0, 1.0]
+
+
+class Cluster:
+    """Answers expressions from a dictionary of words in them."""
+
+    matchers = 'cluster="c"'
+
+    def __init__(self):
+        self.values: dict[tuple[str, str], float] = {}
+
+    def query(self, expression):
+        kinds = {
+            "_request_count{response": "failed",
+            "_request_count{backend": "answered",
+            "objective_request_total": "picked",
+            "error_total": "refused",
+        }
+        name = "llama-v2" if "llama-v2" in expression else "llama"
+        if "_bucket" in expression:
+            return [
+                Sample({"le": bound}, self.values.get((name, bound), 0.0), 0.0)
+                for bound in ("0.5", "+Inf")
+            ]
+        [kind] = [kind for word, kind in kinds.items() if word in expression]
+        value = self.values.get((name, kind))
+        return [] if value is None else [Sample({}, value, 0.0)]
+
+
+def test_requests_are_counted_from_the_beginning_of_a_step():
+    cluster = Cluster()
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
+    measured = Measured(deployed, ("us",), CANARY, STABLE, 0.5)
+    cluster.values = {("llama", "picked"): 100.0, ("llama", "failed"): 3.0}
+    measured.begin()
+    cluster.values = {
+        ("llama", "picked"): 150.0,
+        ("llama", "answered"): 50.0,
+        ("llama", "failed"): 4.0,
+        ("llama-v2", "picked"): 20.0,
+        ("llama-v2", "refused"): 10.0,
+        ("llama", "0.5"): 45.0,
+        ("llama", "+Inf"): 50.0,
+        ("llama-v2", "+Inf"): 20.0,
+    }
+    assert measured.look().measures == {
+        "errors": (Share(10, 30), Share(1, 50)),
+        "late first tokens": (Share(20, 20), Share(5, 50)),
+    }
+
+
+def test_the_series_of_a_version_are_not_those_of_the_other():
+    assert 'backend_name="pool/search/llama"' in STABLE.expressions("x")["failed"]
+    cloud = Version("llama", "search", "lb", None).expressions('cluster="c"')
+    assert "buckets" not in cloud
+    assert "gkegw1-[a-z0-9]+-search-llama(-ip-[a-z0-9]+)?-[0-9]+-" in cloud["failed"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for file in EXAMPLE.glob("*.yaml"):
+        shutil.copy(file, tmp_path)
+    file = tmp_path / "Pulumi.search.yaml"
+    block = "replicas: {min: 1, max: 2}\n        canary: {version: v2, weights: new} # tried\n"
+    file.write_text(file.read_text().replace("replicas: {min: 1, max: 2}\n", block))
+    return tmp_path
+
+
+def test_the_share_of_a_canary_is_one_changed_line(folder):
+    file = folder / "Pulumi.search.yaml"
+    before = file.read_text().splitlines()
+    write_percent("search", "llama-3.1-8b", 25, folder)
+    after = file.read_text().splitlines()
+    changed = [line for line in after if line not in before]
+    assert changed == ["        canary: {version: v2, weights: new, percent: 25} # tried"]
+    assert len(after) == len(before)
+
+
+def test_a_share_that_the_stack_cannot_have_leaves_the_file_as_it_was(folder):
+    file = folder / "Pulumi.search.yaml"
+    before = file.read_text()
+    with pytest.raises(StackError, match=r"canary\.percent"):
+        write_percent("search", "llama-3.1-8b", 101, folder)
+    assert file.read_text() == before
