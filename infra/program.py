@@ -4,12 +4,12 @@ import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.arguments import provisioning as assemble
-from infra.backends import let_relays_call
-from infra.clients import keep_keys
 from infra.delivery import sync_clusters
+from infra.edge.backends import let_relays_call
+from infra.edge.clients import keep_keys
+from infra.edge.guardrails import prepare_armor
 from infra.exports import exports
 from infra.front import build_front
-from infra.guardrails import prepare_armor
 from infra.images import build_images
 from infra.network import build_network
 from infra.observe import observe, set_budget

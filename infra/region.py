@@ -26,10 +26,11 @@ from infra.arguments.filestore import shared_folder_args
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import Site
 from infra.arguments.sharing import route_sources
-from infra.backends import relay_backends
-from infra.batches import answer_batches
-from infra.clients import admit_clients
-from infra.guardrails import guard_region
+from infra.edge.backends import relay_backends
+from infra.edge.batches import answer_batches
+from infra.edge.clients import admit_clients
+from infra.edge.guardrails import guard_region
+from infra.edge.streams import stream_to_models
 from infra.images import let_nodes_pull
 from infra.jobs.queues import build_queues
 from infra.network import RegionNetwork
@@ -39,7 +40,6 @@ from infra.plan.names import Names
 from infra.serving import open_models, serve
 from infra.sharing import share
 from infra.stack import ClusterMode, Platform
-from infra.streams import stream_to_models
 
 Cluster = InferenceCluster | ExistingCluster
 """A cluster, made or existing: both have the same outputs."""
