@@ -10,7 +10,7 @@ from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.record import GatewayRecord
 from infra.arguments.front import dns_front_args, global_front_args
 from infra.arguments.hostname import certificate_args, record_args
-from infra.network import RegionNetwork
+from infra.arguments.provisioning import RegionNetwork
 from infra.region import BuiltRegion
 from infra.stack import Front, Platform
 

@@ -1,31 +1,13 @@
 """The network of a platform, made or existing, as the regions take it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pulumi
 
 from gke_inference.cluster.network import Network
 from infra.arguments import provisioning as assemble
+from infra.arguments.provisioning import RegionNetwork
 from infra.stack import Platform
-
-
-@dataclass(frozen=True)
-class RegionNetwork:
-    """The network as the cluster and the gateway of one region take it."""
-
-    network: pulumi.Input[str]
-    """Path of the VPC."""
-    subnetwork: pulumi.Input[str]
-    """Subnet of the nodes: a name, or the path of one that exists."""
-    pods_range: pulumi.Input[str] | None
-    """Name of the secondary range for pods; None where the cluster exists and has one."""
-    services_range: pulumi.Input[str] | None
-    """Name of the secondary range for services; None as that for pods."""
-    published: pulumi.Input[str] | None = None
-    """Subnet that published connections come from; None where nothing is published."""
-    after: tuple[pulumi.Resource, ...] = ()
-    """What has to be there before the cluster."""
 
 
 def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[str, RegionNetwork]:

@@ -24,7 +24,7 @@ from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
 from infra.arguments.filestore import shared_folder_args
 from infra.arguments.hostname import certificate_args
-from infra.arguments.provisioning import Site
+from infra.arguments.provisioning import RegionNetwork, Site
 from infra.arguments.sharing import route_sources
 from infra.edge.backends import relay_backends
 from infra.edge.batches import answer_batches
@@ -33,7 +33,6 @@ from infra.edge.guardrails import guard_region
 from infra.edge.streams import stream_to_models
 from infra.images import let_nodes_pull
 from infra.jobs.queues import build_queues
-from infra.network import RegionNetwork
 from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names

@@ -39,6 +39,24 @@ class Site:
     image_cache: pulumi.Input[str] | None
 
 
+@dataclass(frozen=True)
+class RegionNetwork:
+    """The network as the cluster and the gateway of one region take it."""
+
+    network: pulumi.Input[str]
+    """Path of the VPC."""
+    subnetwork: pulumi.Input[str]
+    """Subnet of the nodes: a name, or the path of one that exists."""
+    pods_range: pulumi.Input[str] | None
+    """Name of the secondary range for pods; None where the cluster exists and has one."""
+    services_range: pulumi.Input[str] | None
+    """Name of the secondary range for services; None as that for pods."""
+    published: pulumi.Input[str] | None = None
+    """Subnet that published connections come from; None where nothing is published."""
+    after: tuple[pulumi.Resource, ...] = ()
+    """What has to be there before the cluster."""
+
+
 def network_args(platform: Platform) -> NetworkArgs | None:
     """Return the arguments of the one network, where the stack makes it."""
     if platform.existing.network is not None:

@@ -7,7 +7,7 @@ from gke_inference.clients.client_keys import ClientKeys
 from gke_inference.clients.counter_store import AnswerStore, CounterStore
 from gke_inference.cluster.workload_identity import WorkloadIdentity, principal
 from infra.arguments import clients as assemble
-from infra.network import RegionNetwork
+from infra.arguments.provisioning import RegionNetwork
 from infra.plan import RegionPlan
 from infra.plan.clients import GATE, cached_in, gated
 from infra.plan.names import Names

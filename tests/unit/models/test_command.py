@@ -210,6 +210,7 @@ def test_places_are_the_regions_of_a_model_one_bucket_each():
     assert [(place.home.uri, place.regions) for place in qwen.places] == [
         ("gs://acme-prod-models-us-central1/qwen3-32b", ("us-central1",)),
         ("gs://acme-prod-models-europe-west4/qwen3-32b", ("europe-west4",)),
+        ("gs://acme-prod-models-asia-northeast1/qwen3-32b", ("asia-northeast1",)),
     ]
     assert qwen.version is None
 

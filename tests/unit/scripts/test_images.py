@@ -363,7 +363,8 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
     assert resolved == ["vllm-tpu"]
     assert capsys.readouterr().out == "up to date: vllm_tpu\n"
     with pytest.raises(
-        CommandError, match=r"^--only: must be one of diffusion_tpu, guardrails, stream, vllm_tpu"
+        CommandError,
+        match=r"^--only: must be one of batch, diffusion_tpu, guardrails, stream, vllm_tpu",
     ):
         images_command.lock(only=["vllm_gpu"])
 
