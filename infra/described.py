@@ -9,11 +9,11 @@ from infra.plan import ServedModel
 from infra.stack import Model, Platform
 
 
-def described(platform: Platform, model: Model) -> dict[str, Any]:
+def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
     """Return what there is to know about a model before it is called."""
     canary = model.canary
     return {
-        "adapters": list(model.adapters),
+        "adapters": list(model.adapter_names(name)),
         **(
             {}
             if canary is None

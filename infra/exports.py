@@ -47,7 +47,9 @@ def exports(
         },
         "endpoint": next(iter(endpoints.values()), pulumi.Output.from_input("")),
         "endpoints": endpoints,
-        "models": {name: described(platform, model) for name, model in platform.models.items()},
+        "models": {
+            name: described(platform, name, model) for name, model in platform.models.items()
+        },
         **_fronted(plan, built, front),
         "placements": {name: placements(plan.models[name]) for name in platform.models},
     }

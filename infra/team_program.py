@@ -43,6 +43,8 @@ def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
         "catalogue": catalogue_path(platform),
         "endpoint": next(iter(endpoints.values()), ""),
         "endpoints": endpoints,
-        "models": {name: described(platform, model) for name, model in platform.models.items()},
+        "models": {
+            name: described(platform, name, model) for name, model in platform.models.items()
+        },
         "placements": {name: placements(plan.models[name]) for name in platform.models},
     }

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Platform
+from infra.stack import Engine, Platform
 from infra.stack.problems import join
 
 
@@ -48,7 +49,7 @@ def _names(models: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, model in models.items():
         found[name] = join("models", name)
-        for at, adapter in enumerate(model.adapters):
+        for at, adapter in enumerate(model.adapter_names(name)):
             found.setdefault(adapter, join("models", name, "adapters", at))
     return found
 
@@ -58,6 +59,16 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
     for name, model in models.items():
         found[name] = join("models", name)
         written = cast("dict[str, Any]", model) if isinstance(model, dict) else {}
+        form = _adapter_name(written.get("engine"))
         for at, adapter in enumerate(cast("list[Any]", written.get("adapters") or [])):
-            found.setdefault(str(adapter), join("models", name, "adapters", at))
+            asked = form.format(model=name, adapter=adapter)
+            found.setdefault(asked, join("models", name, "adapters", at))
     return found
+
+
+def _adapter_name(written: Any) -> str:
+    """Return how requests name adapters with the engine of a file that nobody checked yet."""
+    try:
+        return engine(str(written or Engine.VLLM.value)).adapter_name
+    except ValueError:
+        return "{adapter}"

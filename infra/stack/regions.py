@@ -152,8 +152,8 @@ class Region(StackModel):
     """Cloud KMS key of the region for Kubernetes secrets; Google's own keys by default."""
     data_key: KeyName | None = None
     """Cloud KMS key of the region that encrypts what the stack keeps in it: buckets, the repository
-    of images, disks of weights and boot disks of nodes; Google's own keys by default. It is chosen
-    when these are made, and Google's service agents must be allowed to use it."""
+    of images, disks of weights, Filestore and boot disks of nodes; Google's own keys by default. It
+    is chosen when these are made, and Google's service agents must be allowed to use it."""
     maintenance: Maintenance | None = None
     """When GKE may upgrade; by default eight hours of the weekend, one region's after another's."""
 

@@ -2,7 +2,7 @@
 
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -85,13 +85,11 @@ def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl
     return subject.met(f"trusted, for {host}, expires {expires.date()} (in {days} days)")
 
 
-def names_of(plan: Plan, region: str) -> tuple[str, ...]:
-    """Return the names that clients of a region may ask for: models and their adapters."""
-    found: dict[str, None] = {}
-    for served in plan.regions[region].served:
-        if served.version is None:
-            found |= dict.fromkeys((served.name, *served.settings.adapter_names(served.name)))
-    return tuple(found)
+def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are listed where some models are: theirs, adapters' and backends'."""
+    known = plan.platform.models
+    own = (name for model in models for name in (model, *known[model].adapter_names(model)))
+    return tuple(dict.fromkeys((*own, *plan.platform.backends)))
 
 
 def listings(deployed: Deployed) -> Iterator[Row]:
@@ -102,7 +100,7 @@ def listings(deployed: Deployed) -> Iterator[Row]:
     path = catalogue_path(deployed.plan.platform)
     prefix = path.removesuffix(CATALOGUE_PATH)
     for region in deployed.plan.regions:
-        names = names_of(deployed.plan, region)
+        names = names_of(deployed.plan, deployed.plan.platform.models_in(region))
         subject = Subject(path, region, ", ".join(names))
 
         def look(

@@ -11,7 +11,7 @@ from infra.plan.names import Names
 from infra.stack import Front, Layer, Platform, Task
 from scripts.accept.answers import question_of
 from scripts.accept.deployed import Deployed, Door, seen
-from scripts.accept.endpoint import certificate, trust_of
+from scripts.accept.endpoint import certificate, names_of, trust_of
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import NotFound
 from scripts.terminal.console import CommandError
@@ -44,11 +44,7 @@ def front_listings(deployed: Deployed) -> Iterator[Row]:
     platform = deployed.plan.platform
     if not has_front(platform) or not answering(platform):
         return
-    names = sorted(
-        name
-        for model, one in platform.models.items()
-        for name in (model, *one.adapter_names(model))
-    )
+    names = sorted(names_of(deployed.plan, platform.models))
     subject = Subject(CATALOGUE_PATH, _PLACE, ", ".join(names))
 
     def look() -> Row:

@@ -50,7 +50,7 @@ def _line(standing: Standing) -> str:
 
 
 def refuse_absence(stack: str, paths: TwinPaths, scenario: str = "") -> None:
-    """Refuse a stack whose certificate or zone nobody has made in the twin's cloud.
+    """Refuse a stack whose certificate or DNS zone does not exist in the twin's cloud.
 
     Raises:
         CheckFailedError: One is not there; the message names it, and the ways to continue.

@@ -55,7 +55,7 @@ def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
         span(model.replicas.min, model.replicas.max) + kept,
         tuple(each.region for each in every),
         _promise(model.slo),
-        model.adapters,
+        model.adapter_names(served.name),
         model.live_adapters is not None,
         None if version is None else f"{version.of}, {version.percent} %",
     )

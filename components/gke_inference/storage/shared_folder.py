@@ -12,6 +12,9 @@ from gke_inference.catalogue.filestore import DRIVER, SHARE, TIERS
 
 STORAGE_CLASS = "gke-inference-shared"
 """Joins volume and claim; no storage class of that name has to exist."""
+_NOMINAL = {"storage": "1Ti"}
+"""Size of volume and claim, which NFS does not enforce. That of a claim without a real storage
+class may never change, and the instance's may."""
 
 
 class SharedFolderArgs(TypedDict):
@@ -76,13 +79,12 @@ class SharedFolder(pulumi.ComponentResource):
             tier=tier.api_name,
             opts=under(self),
         )
-        size = {"storage": f"{capacity}Gi"}
         volume = kubernetes.core.v1.PersistentVolume(
             f"{name}-volume",
             metadata={"name": instance_name},
             spec={
                 "access_modes": ["ReadWriteMany"],
-                "capacity": size,
+                "capacity": _NOMINAL,
                 "claim_ref": {"name": claim_name, "namespace": args["namespace"]},
                 "csi": {
                     "driver": DRIVER,
@@ -106,7 +108,7 @@ class SharedFolder(pulumi.ComponentResource):
             },
             spec={
                 "access_modes": ["ReadWriteMany"],
-                "resources": {"requests": size},
+                "resources": {"requests": _NOMINAL},
                 "storage_class_name": STORAGE_CLASS,
                 "volume_name": instance_name,
             },

@@ -81,7 +81,12 @@ def test_the_agent_of_load_balancers_may_call_and_the_project_has_a_floor_if_ask
     assert member == "serviceAccount:service-7@gcp-sa-dep.iam.gserviceaccount.com"
     identity = recorder.one("gcp:projects/serviceIdentity:ServiceIdentity").inputs
     assert identity == {"project": "acme", "service": "networkservices.googleapis.com"}
-    grants = recorder.all("gcp:projects/iAMMember:IAMMember")
+    kind = "gcp:projects/iAMMember:IAMMember"
+    agent = "gcp:projects/serviceIdentity:ServiceIdentity::armor-agent-identity"
+    for (type_, _), request in recorder.requests.items():
+        if type_ == kind:
+            assert any(urn.endswith(agent) for urn in request.dependencies)
+    grants = recorder.all(kind)
     assert {grant.inputs["member"] for grant in grants} == {member}
     assert {grant.inputs["role"] for grant in grants} == {
         "roles/modelarmor.calloutUser",

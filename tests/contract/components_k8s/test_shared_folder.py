@@ -51,6 +51,15 @@ def test_pods_claim_the_share_of_the_instance(made: Any) -> None:
     assert claim["storageClassName"] == volume["storageClassName"]
 
 
+def test_an_instance_that_grows_leaves_its_volume_and_claim_alone(made: Any) -> None:
+    kinds = ("PersistentVolume", "PersistentVolumeClaim")
+    first, second = (
+        [made(capacity_gib=gib).all(f"kubernetes:core/v1:{kind}")[-1].inputs for kind in kinds]
+        for gib in (1024, 2048)
+    )
+    assert first == second
+
+
 def test_an_instance_is_protected_and_encrypted_where_asked(made: Any) -> None:
     instance = made(deletion_protection=True, kms_key="projects/acme/key").one(INSTANCE).inputs
     assert instance["deletionProtectionEnabled"] is True

@@ -359,6 +359,18 @@ def test_two_teams_with_a_model_of_one_name_on_one_host_are_refused(tmp_path: Pa
     )
 
 
+def test_adapters_that_the_engine_names_after_their_model_collide_with_none(tmp_path: Path):
+    copied(tmp_path)
+    for name in ("ads", "search"):
+        file = tmp_path / f"Pulumi.{name}.yaml"
+        text = file.read_text()
+        assert "context: 8192" in text
+        more = "context: 8192\n        adapters: [sql]\n        engine: sglang"
+        file.write_text(text.replace("context: 8192", more))
+    (served,) = read("search", tmp_path).models.items()
+    assert served[1].adapter_names(served[0]) == (f"{served[0]}:sql",)
+
+
 def copied(folder: Path) -> None:
     """Copy the example to a folder."""
     for file in TEAMS.glob("*.yaml"):

@@ -2,6 +2,7 @@
 
 import socket
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,15 @@ def test_the_front_lists_what_regions_with_every_model_serve(fronted, fake):
     fake.gateway.models = [*MODELS, "stranger"]
     (row,) = front_listings(fronted)
     assert row.verdict is Verdict.NOT_MET
+
+
+def test_backends_are_listed_beside_models(fronted, fake):
+    backends: Any = {"gemini": None}
+    changed = fronted.plan.platform.model_copy(update={"backends": backends})
+    other = replace(fronted, plan=replace(fronted.plan, platform=changed))
+    fake.gateway.models = [*MODELS, "gemini"]
+    (row,) = front_listings(other)
+    assert row.verdict is Verdict.MET
 
 
 def test_a_front_without_an_address_is_not_up(fronted, fake):

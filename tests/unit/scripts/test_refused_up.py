@@ -1,4 +1,4 @@
-"""`gke-inference up` of a stack whose certificate or zone nobody has made."""
+"""`gke-inference up` of a stack whose certificate or DNS zone does not exist."""
 
 import pytest
 

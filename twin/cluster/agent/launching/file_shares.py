@@ -5,6 +5,7 @@ from pathlib import Path
 from gke_inference.catalogue.filestore import DRIVER
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects.filestore import folder_of
 from twin.wire.kube import JsonObject
 from twin.wire.property_values import get_path
 from twin.world.store import Record, list_resources
@@ -33,7 +34,7 @@ def share_folder(paths: TwinPaths, cluster: str, handle: str, attributes: JsonOb
     if mode == "modeInstance" and attributes.get("volume") == share:
         for each in resources:
             if _is_share(each, location, name, share, str(attributes.get("ip"))):
-                return paths.root / "filestore" / name / share
+                return folder_of(paths, name) / share
     raise ConfigError(
         f"rpc error: code = Internal desc = mount {attributes.get('ip')}:/{share} failed: no such"
         f" share of Filestore instance {name!r} in {location!r}"

@@ -4,6 +4,7 @@ from twin.providers.gcp.effects.address import AddressEffect
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
+from twin.providers.gcp.effects.filestore import FilestoreEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
@@ -17,6 +18,7 @@ _EFFECTS: dict[str, Effect] = {
     "compute/globalAddress": AddressEffect(),
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
+    "filestore/instance": FilestoreEffect(),
     "memorystore/instance": ValkeyEffect(),
     "networkconnectivity/serviceConnectionPolicy": PolicyEffect(),
     "pubsub/subscription": SubscriptionEffect(),

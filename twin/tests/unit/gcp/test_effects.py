@@ -11,6 +11,7 @@ import pytest
 from twin.providers.gcp.effects import pool_files
 from twin.providers.gcp.effects.bucket import content_of
 from twin.providers.gcp.effects.cluster import inline_pools
+from twin.tests.unit.gcp.conftest import PROJECT, Cloud
 from twin.wire.property_values import ASSET_SIGNATURE, CloudError
 from twin.wire.rpc import SIGNATURE_KEY
 
@@ -104,3 +105,20 @@ def test_an_object_is_read_from_text_file_and_asset(tmp_path: Path) -> None:
     assert content_of({"source": asset}) == b"\x00\x01"
     with pytest.raises(CloudError, match="no file /nowhere"):
         content_of({"source": {**asset, "path": "/nowhere"}})
+
+
+def test_the_files_of_a_filestore_instance_go_with_it(cloud: Cloud) -> None:
+    cloud.create("gcp:compute/network:Network", "net", {"name": "net", "project": PROJECT})
+    inputs = {
+        "fileShares": {"capacityGb": 1024, "name": "shared"},
+        "location": "us-central1-b",
+        "name": "shared-us",
+        "networks": [{"modes": ["MODE_IPV4"], "network": "net"}],
+        "project": PROJECT,
+        "tier": "ZONAL",
+    }
+    made = cloud.create("gcp:filestore/instance:Instance", "shared", inputs)
+    folder = cloud.paths.root / "filestore" / "shared-us"
+    (folder / "shared" / "adapter").mkdir(parents=True)
+    cloud.delete(made)
+    assert not folder.exists()
