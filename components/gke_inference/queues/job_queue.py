@@ -18,6 +18,7 @@ from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 _COMPONENT: Final = "job-queue"
 _MOST_CHIPS: Final = 100_000
 _QUEUED_CLASS: Final = "queued-provisioning.gke.io"
+_RETRIES: Final = {"backoffBaseSeconds": 60, "backoffLimitCount": 100, "backoffMaxSeconds": 600}
 
 
 class QueueFlavorArgs(TypedDict):
@@ -146,6 +147,9 @@ def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
             spec={
                 "managedResources": [catalogue_resources()[flavor["kind"]]],
                 "provisioningClassName": _QUEUED_CLASS,
+                # GKE fails a request while nodes of the job before it are still in the pool, and
+                # Kueue deactivates a job for good after three failures if nothing is said
+                "retryStrategy": {**_RETRIES},
                 **parameters,
             },
         ),

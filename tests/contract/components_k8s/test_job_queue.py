@@ -75,6 +75,15 @@ def test_a_team_may_borrow_everything_where_nothing_is_said():
     assert found["spot"] == {"name": "google.com/tpu", "nominalQuota": 0}
 
 
+def test_a_job_asks_again_for_its_nodes_until_those_of_the_job_before_it_are_gone():
+    strategy = queued_objects("q", GANG)["request"]["spec"]["retryStrategy"]
+    assert strategy == {
+        "backoffBaseSeconds": 60,
+        "backoffLimitCount": 100,
+        "backoffMaxSeconds": 600,
+    }
+
+
 def test_only_the_namespace_of_the_team_may_use_its_queue():
     spec = team_queue("q", "a", TEAM, FLAVORS, preempt=True)["spec"]
     labels = jobs_namespace("jobs-a")["metadata"]["labels"]

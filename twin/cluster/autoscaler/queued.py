@@ -45,7 +45,7 @@ class QueuedRequests:
         self._known: dict[str, _Request] = {}
 
     def scan(self, cluster: Cluster) -> None:
-        """Move every request on, and say in `cluster` which nodes are kept for one."""
+        """Advance every request, and record in `cluster` the nodes that are booked."""
         items = {
             item["metadata"]["uid"]: item
             for item in cluster.requests
@@ -107,7 +107,7 @@ class QueuedRequests:
         """Return the pool that a request is for, and the nodes that its pods fill.
 
         Raises:
-            _RefusedError: There is none, or it is too small.
+            _RefusedError: There is none, or it has no room for them beside the nodes it has.
         """
         pools: set[str] = set()
         total = 0
@@ -127,7 +127,20 @@ class QueuedRequests:
             raise _RefusedError(
                 f"node pool {found.name} has at most {found.max_total} nodes, asked for {total}"
             )
+        if found.max_total is not None and self._taken(cluster, found) + total > found.max_total:
+            raise _RefusedError(f"Max nodepool size reached, affected nodepools: {found.name}")
         return found, total
+
+    def _taken(self, cluster: Cluster, pool: PoolSpec) -> int:
+        """Return the nodes that a pool has, and those that other requests wait for."""
+        seen = {node.name for node in cluster.nodes}
+        coming = {
+            name
+            for group in self._provisioner.coming(seen)
+            if group.shape.pool == pool.name
+            for name in group.names
+        }
+        return sum(node.pool == pool.name for node in cluster.nodes) + len(coming - seen)
 
     def _template(self, item: JsonObject, name: str) -> JsonObject:
         namespace = item["metadata"]["namespace"]
