@@ -154,7 +154,7 @@ def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
 
 
 def _is_stopped(workload: JsonObject) -> bool:
-    """Say whether Kueue does not admit a job any more."""
+    """Return whether Kueue has given up on a job."""
     return part(workload, "spec").get("active") is False
 
 
