@@ -16,6 +16,7 @@ from gke_inference.queues.job_queue import (
     team_queue_name,
 )
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.nodes.node_objects import REQUEST_ANNOTATION
 from twin.tests.eventually import eventually
 from twin.tests.running.plane import ZONES
 from twin.wire.kube import Kube
@@ -122,6 +123,9 @@ def test_a_job_starts_when_all_of_its_nodes_are_there(queue: Kube, context: Clus
     assert len(nodes) == pods
     zones = {each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in nodes}
     assert len(zones) == 1
+    # by which an autoscaler that starts again finds them
+    kept = {each["metadata"]["annotations"][REQUEST_ANNOTATION] for each in nodes}
+    assert kept == {request["metadata"]["uid"]}
     done = eventually(lambda: queue.get(f"{JOBS}/train")["status"].get("succeeded") == pods)
     assert done
     eventually(lambda: not queue.list("/api/v1/nodes", label_selector=NODES), 90)

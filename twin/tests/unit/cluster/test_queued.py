@@ -1,6 +1,7 @@
 """Which requests for nodes that come together are accepted."""
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from twin.cluster.autoscaler.queued import CLASS, QueuedRequests
 from twin.cluster.autoscaler.state import Cluster, Node
 from twin.cluster.base.context import ClusterSpec
+from twin.cluster.base.reports import timestamp
 from twin.cluster.nodes import node_objects, pool_spec
 from twin.cluster.nodes.node_objects import POOL_LABEL
 from twin.cluster.nodes.pool_spec import PoolSpec
@@ -96,9 +98,16 @@ def cluster(pool: PoolSpec, nodes: int, *requests: dict[str, Any]) -> Cluster:
     )
 
 
-def node(pool: PoolSpec, name: str) -> Node:
-    item = node_objects.build(pool.shape, name=name, zone=ZONE, project="acme", annotations={})
-    return Node(item, [], [])
+def node(pool: PoolSpec, name: str, **annotations: str) -> Node:
+    named = {f"gke-inference.dev/{key.replace('_', '-')}": v for key, v in annotations.items()}
+    item = node_objects.build(pool.shape, name=name, zone=ZONE, project="acme", annotations=named)
+    ready = {"status": "True", "type": "Ready"}
+    return Node({**item, "status": {**item["status"], "conditions": [ready]}}, [], [])
+
+
+def of_request(pool: PoolSpec, uid: str, count: int) -> list[Node]:
+    """Return nodes that an autoscaler brought up for a request."""
+    return [node(pool, f"n{at}", group="n0", provisioning_request=uid) for at in range(count)]
 
 
 def test_a_request_fails_while_the_nodes_before_it_leave_no_room(context: Any, pool: PoolSpec):
@@ -117,3 +126,48 @@ def test_nodes_that_another_request_waits_for_count(context: Any, pool: PoolSpec
     assert context.kube.reported["second"] == {"Failed": FULL}
     queued.scan(cluster(pool, 0, request("third", 2)))  # the others are given up
     assert list(context.kube.reported["third"]) == ["Accepted"]
+
+
+def provisioned(name: str, seconds_ago: float) -> dict[str, Any]:
+    at = timestamp(time.time() - seconds_ago)
+    condition = {"lastTransitionTime": at, "message": "", "status": "True", "type": "Provisioned"}
+    return {**request(name, 2), "status": {"conditions": [condition]}}
+
+
+def test_nodes_stay_booked_when_the_autoscaler_starts_again(context: Any, pool: PoolSpec):
+    context.rules = Rules(speed=1)
+    queued = QueuedRequests(context, Provisioner(context, "autoscaler"))
+    found = cluster(pool, 0, provisioned("done", 60))
+    found.nodes = of_request(pool, "done", 2)
+    queued.scan(found)
+    assert (found.booked, context.kube.reported) == ({"n0"}, {})
+
+
+def test_a_booking_ends_when_it_would_have_without_a_restart(context: Any, pool: PoolSpec):
+    context.rules = Rules(speed=1)
+    queued = QueuedRequests(context, Provisioner(context, "autoscaler"))
+    found = cluster(pool, 0, provisioned("done", 601))
+    found.nodes = of_request(pool, "done", 2)
+    queued.scan(found)
+    assert found.booked == set()
+    assert list(context.kube.reported["done"]) == ["Provisioned", "BookingExpired"]
+
+
+def test_a_request_whose_nodes_came_before_a_restart_is_provisioned(context: Any, pool: PoolSpec):
+    queued = QueuedRequests(context, Provisioner(context, "autoscaler"))
+    found = cluster(pool, 0, request("half", 3))
+    found.nodes = of_request(pool, "half", 3)
+    queued.scan(found)
+    assert list(context.kube.reported["half"]) == ["Provisioned"]
+    assert found.booked == {"n0"}
+
+
+def test_a_request_of_which_some_nodes_came_before_a_restart_begins_again(
+    context: Any, pool: PoolSpec
+):
+    queued = QueuedRequests(context, Provisioner(context, "autoscaler"))
+    found = cluster(pool, 0, request("part", 2))
+    found.nodes = of_request(pool, "part", 1)
+    queued.scan(found)
+    assert list(context.kube.reported["part"]) == ["Accepted"]
+    assert "n0" not in found.booked
