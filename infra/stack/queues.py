@@ -9,12 +9,13 @@ class QueueFlavor(StackModel):
     """Chips of a queue."""
 
     capacity: Name
-    """Capacity that they are of, which no model and no other queue uses."""
+    """Capacity that provides the chips, which no model and no other queue uses."""
     chips: int = Field(ge=1, le=100_000)
     """Chips that the jobs of all teams may have together."""
     queued: bool = False
     """Whether all nodes of a job come together or none does, by GKE's queued provisioning, as a job
-    of several pods needs. The capacity has `node_pools` and one flex-start rung of GPUs."""
+    of several pods needs. The capacity has `node_pools` and one flex-start rung of GPUs. All
+    flavors of a queue have the same value."""
 
 
 class QueueTeam(StackModel):
@@ -26,7 +27,8 @@ class QueueTeam(StackModel):
     """Chips of each capacity that it may have beyond its own while nobody else wants them; by
     default all there are."""
     lend: int | None = Field(default=None, ge=0, le=100_000)
-    """Chips of each capacity that others may have while it does not want them; by default all."""
+    """Chips of each capacity that others may have while it does not want them, at most its own; by
+    default all."""
 
 
 class Queue(StackModel):

@@ -27,14 +27,14 @@ class QueuedJob:
     job: str
     cluster: str
     state: str
-    """`queued`, `preempted`, `held`, `waiting for nodes`, `starting`, `running`, `succeeded` or
-    `failed`."""
+    """`queued`, `preempted`, `held`, `stopped`, `waiting for nodes`, `starting`, `running`,
+    `succeeded` or `failed`."""
     chips: int
     """What its pods ask for together."""
     flavor: str
     """Compute class of its nodes; empty before it has chips."""
     reason: str
-    """Why it waits, or failed."""
+    """Why it waits, was stopped, or failed."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields as `jobs --json` shows them."""
@@ -117,7 +117,7 @@ def state_of(
         job: The Job.
         workload: What Kueue holds of it; None before it saw it.
         pods: Its pods.
-        node_news: Returns what the autoscaler last said of a pod that has no node.
+        node_news: Returns the autoscaler's last event for a pod that has no node.
     """
     ended = _conditions(job)
     if "Complete" in ended:
@@ -126,7 +126,7 @@ def state_of(
         return "failed", ended["Failed"].get("message", "")
     if QUEUE_LABEL not in _labels(job):
         return "held", f"it names no queue in its label {QUEUE_LABEL}"
-    if workload is None or "Admitted" not in _conditions(workload):
+    if workload is None or _is_stopped(workload) or "Admitted" not in _conditions(workload):
         return _in_queue(workload)
     homeless = [pod for pod in pods if _is_waiting(pod)]
     if homeless:
@@ -139,6 +139,8 @@ def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
     """Return the state of a job that has no chips, or not any more."""
     if workload is None:
         return "queued", ""
+    if _is_stopped(workload):
+        return "stopped", _conditions(workload).get("Evicted", {}).get("message", "")
     true, every = _conditions(workload), _conditions(workload, only_true=False)
     checks = parts(part(workload, "status"), "admissionChecks")
     if "QuotaReserved" in true and checks:
@@ -149,6 +151,11 @@ def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
     if "Preempted" in true:
         return "preempted", waits or true["Preempted"]["message"]
     return "queued", waits
+
+
+def _is_stopped(workload: JsonObject) -> bool:
+    """Return whether Kueue has given up on a job."""
+    return part(workload, "spec").get("active") is False
 
 
 def _labels(obj: JsonObject) -> dict[str, str]:

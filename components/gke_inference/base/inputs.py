@@ -35,8 +35,17 @@ def whole(args: object, field: str, default: int, *, least: int, most: int, wher
     return number
 
 
-def one_of(args: object, field: str, choices: tuple[str, ...], default: str | None = None) -> str:
+def one_of(
+    args: object,
+    field: str,
+    choices: tuple[str, ...],
+    default: str | None = None,
+    *,
+    where: str = "",
+) -> str:
     """Returns one of the words allowed; without a default the field is required.
+
+    `where` is the path of `args` where they are nested, put before the field in the message.
 
     Raises:
         pulumi.InputPropertyError: It is another word.
@@ -45,7 +54,8 @@ def one_of(args: object, field: str, choices: tuple[str, ...], default: str | No
     chosen = default if given is None else given
     if chosen not in choices:
         known = ", ".join(choices)
-        raise pulumi.InputPropertyError(camel(field), f"must be one of {known}, got {given!r}")
+        path = f"{where}.{camel(field)}" if where else camel(field)
+        raise pulumi.InputPropertyError(path, f"must be one of {known}, got {given!r}")
     return str(chosen)
 
 

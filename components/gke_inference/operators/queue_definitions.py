@@ -26,7 +26,7 @@ _LOCK_NAMES: Final = {
     "workloadpriorityclasses": "workload_priority_class",
     "workloads": "queued_workload",
 }
-_CONVERTED: Final = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
+CONVERTED: Final = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 """Kinds whose definition Kueue's keeper of certificates looks for a conversion in."""
 
 
@@ -79,7 +79,7 @@ def _definition(plural: str, found: Manifest, service: dict[str, str]) -> Manife
         "scope": found["scope"],
         "versions": [served],
     }
-    if plural in _CONVERTED:
+    if plural in CONVERTED:
         spec["conversion"] = {
             "strategy": "Webhook",
             "webhook": {

@@ -8,11 +8,11 @@ from typing import Final
 from gke_inference.base.manifests import Manifest, manifest, role_binding, service_account
 from gke_inference.catalogue.versions import api
 
+from .queue_definitions import CONVERTED
 from .queue_webhooks import MUTATING, VALIDATING
 
 _READ: Final = ["get", "list", "watch"]
 _CHANGE: Final = [*_READ, "patch", "update"]
-_CONVERTED: Final = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 
 
 def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Manifest]:
@@ -61,7 +61,7 @@ def _rules() -> list[Manifest]:
             definitions,
             ["customresourcedefinitions"],
             ["get", "update"],
-            [f"{plural}.{kueue}" for plural in _CONVERTED],
+            [f"{plural}.{kueue}" for plural in CONVERTED],
         ),
         _rule(api("deployment").group, ["deployments", "replicasets", "statefulsets"], _READ),
         _rule("autoscaling.x-k8s.io", ["provisioningrequests"], [*_CHANGE, "create", "delete"]),

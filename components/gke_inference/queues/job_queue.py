@@ -5,19 +5,22 @@ from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.inputs import name_of, one_of, under, whole
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.accelerators import (
     catalogue_labels,
     catalogue_resources,
     catalogue_taints,
 )
+from gke_inference.catalogue.rungs import whole_number
 from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 
 _COMPONENT: Final = "job-queue"
 _MOST_CHIPS: Final = 100_000
+_MOST_SECONDS: Final = 604_800
 _QUEUED_CLASS: Final = "queued-provisioning.gke.io"
+_RETRIES: Final = {"backoffBaseSeconds": 60, "backoffLimitCount": 100, "backoffMaxSeconds": 600}
 
 
 class QueueFlavorArgs(TypedDict):
@@ -80,24 +83,90 @@ class JobQueue(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:JobQueue", name, {}, opts)
         queue = name_of(args, "queue_name", "namespace")
-        flavors = {each["compute_class"]: each for each in args["flavors"]}
-        for each in args["flavors"]:
-            whole(each, "chips", 0, least=1, most=_MOST_CHIPS, where="flavors")
+        flavors = _checked_flavors(args["flavors"])
+        teams = _checked_teams(args["teams"], flavors)
         made = [
-            register(f"{name}-flavor-{flavor}", flavor_object(each), under(self))
-            for flavor, each in flavors.items()
+            register(f"{name}-flavor-{each['compute_class']}", flavor_object(each), under(self))
+            for each in flavors
         ]
-        for flavor, each in flavors.items():
+        for each in flavors:
             for role, obj in queued_objects(queue, each).items():
-                made.append(register(f"{name}-{flavor}-{role}", obj, under(self)))
-        rest = cohort_object(queue, args["flavors"], args["teams"])
+                made.append(register(f"{name}-{each['compute_class']}-{role}", obj, under(self)))
+        rest = cohort_object(queue, flavors, teams)
         made.append(register(f"{name}-cohort", rest, under(self, depends_on=[*made])))
         preempt = bool(args.get("preempt", True))
-        for team, share in args["teams"].items():
-            obj = team_queue(queue, team, share, args["flavors"], preempt=preempt)
+        for team, share in teams.items():
+            obj = team_queue(queue, team, share, flavors, preempt=preempt)
             register(f"{name}-{team}", obj, under(self, depends_on=[*made]))
         self.queue_name = pulumi.Output.from_input(queue)
         self.register_outputs({"queueName": self.queue_name})
+
+
+def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
+    """Returns the flavors with whole numbers.
+
+    Raises:
+        pulumi.InputPropertyError: A number is out of range, a kind is unknown, or a
+            flavor is there twice.
+    """
+    found: list[QueueFlavorArgs] = []
+    for at, each in enumerate(given):
+        where, name = f"flavors[{at}]", each["compute_class"]
+        if any(name == other["compute_class"] for other in found):
+            rule = f"must be of one flavor only, got {name!r} twice"
+            raise pulumi.InputPropertyError(f"{where}.computeClass", rule)
+        flavor: QueueFlavorArgs = {
+            **each,
+            "chips": whole(each, "chips", 0, least=1, most=_MOST_CHIPS, where=where),
+            "kind": one_of(each, "kind", tuple(catalogue_resources()), where=where),
+        }
+        if each.get("max_run_seconds") is not None:
+            flavor["max_run_seconds"] = whole(
+                each, "max_run_seconds", 0, least=1, most=_MOST_SECONDS, where=where
+            )
+        found.append(flavor)
+    return found
+
+
+def _checked_teams(
+    given: Mapping[str, QueueTeamArgs], flavors: Sequence[QueueFlavorArgs]
+) -> dict[str, QueueTeamArgs]:
+    """Returns the teams with whole numbers.
+
+    Raises:
+        pulumi.InputPropertyError: A number is out of range, a flavor is unknown, or
+            the teams have more of one than there is.
+    """
+    names = tuple(each["compute_class"] for each in flavors)
+    found: dict[str, QueueTeamArgs] = {}
+    for team, share in given.items():
+        where = f"teams.{team}"
+        checked: QueueTeamArgs = {**share, "chips": _own_chips(share, names, f"{where}.chips")}
+        if share.get("borrow") is not None:
+            checked["borrow"] = whole(share, "borrow", 0, least=0, most=_MOST_CHIPS, where=where)
+        if share.get("lend") is not None:
+            checked["lend"] = whole(share, "lend", 0, least=0, most=_MOST_CHIPS, where=where)
+        found[team] = checked
+    for at, each in enumerate(flavors):
+        total = sum(_own(share, each["compute_class"]) for share in found.values())
+        if total > each["chips"]:
+            rule = f"must be at least what its teams have together ({total}), got {each['chips']}"
+            raise pulumi.InputPropertyError(f"flavors[{at}].chips", rule)
+    return found
+
+
+def _own_chips(share: QueueTeamArgs, flavors: tuple[str, ...], where: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, chips in (share.get("chips") or {}).items():
+        if name not in flavors:
+            rule = f"must be chips of one of {', '.join(flavors)}, got {name!r}"
+            raise pulumi.InputPropertyError(where, rule)
+        number = whole_number(chips)
+        if number is None or not 0 <= number <= _MOST_CHIPS:
+            rule = f"must be 0 to {_MOST_CHIPS}, got {chips!r}"
+            raise pulumi.InputPropertyError(f"{where}.{name}", rule)
+        found[name] = number
+    return found
 
 
 def team_queue_name(queue: str, team: str) -> str:
@@ -146,6 +215,9 @@ def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
             spec={
                 "managedResources": [catalogue_resources()[flavor["kind"]]],
                 "provisioningClassName": _QUEUED_CLASS,
+                # GKE fails a request while nodes of the job before it are still in the pool, and
+                # Kueue deactivates a job for good after three failures if nothing is said
+                "retryStrategy": {**_RETRIES},
                 **parameters,
             },
         ),

@@ -8,7 +8,6 @@ from infra.plan.queue_places import queue_region
 from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 from infra.stack.problems import join, one_of
 
-_LONGEST_TEAM = 40
 _LONGEST_QUEUE = 20
 
 
@@ -49,6 +48,7 @@ def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_places(where, region, here)
             yield from _check_shares(where, queue, here)
+            yield from _check_loans(where, queue, min(_node_chips(each) for each in here))
 
 
 def _owners(platform: Platform) -> Iterator[tuple[str, str]]:
@@ -82,12 +82,15 @@ def _check_flavors(
             yield from _check_queued(join(where, "flavors", at, "queued"), capacity)
     names = {flavor.capacity for flavor in queue.flavors}
     for team, share in queue.teams.items():
-        path = join(where, "teams", team)
-        if len(team) > _LONGEST_TEAM:
-            yield InputError(path, f"must be a name of at most {_LONGEST_TEAM} characters", team)
+        path = join(where, "teams", team, "chips")
         for capacity in share.chips:
             if capacity not in names:
-                yield one_of(join(path, "chips"), capacity, sorted(names))
+                yield one_of(path, capacity, sorted(names))
+    queued = [flavor.queued for flavor in queue.flavors]
+    if True in queued and False in queued:
+        rule = "must be the same in all flavors of a queue"
+        at = queued.index(not queued[0])
+        yield InputError(join(where, "flavors", at, "queued"), rule, queued[at])
 
 
 def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
@@ -113,7 +116,7 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
 def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
     """Chips are had by the node, and what teams have of them is there."""
     for at, (flavor, capacity) in enumerate(zip(queue.flavors, here, strict=True)):
-        node = max((rung.chips_per_node for rung in capacity.rungs.values()), default=1)
+        node = _node_chips(capacity)
         path = join(where, "flavors", at, "chips")
         if flavor.chips % node:
             rule = f"must be a multiple of {node}, the chips of a node"
@@ -131,3 +134,26 @@ def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Itera
         if total > flavor.chips:
             rule = f"must be at least what its teams have together ({total})"
             yield InputError(path, rule, Bare(str(flavor.chips)))
+
+
+def _check_loans(where: str, queue: Queue, node: int) -> Iterator[InputError]:
+    """Chips are borrowed and lent by the node, and nobody lends what it does not have.
+
+    Args:
+        where: Path of the queue.
+        queue: The queue.
+        node: Chips of the smallest node of its flavors: a loan is the same for all of them.
+    """
+    for team, share in queue.teams.items():
+        for field, chips in (("borrow", share.borrow), ("lend", share.lend)):
+            if chips is not None and chips % node:
+                rule = f"must be 0 or a multiple of {node}, the chips of the smallest node"
+                yield InputError(join(where, "teams", team, field), rule, chips)
+        own = max(share.chips.values(), default=0)
+        if share.lend is not None and share.lend > own:
+            rule = f"must be at most {own}, the team's own chips"
+            yield InputError(join(where, "teams", team, "lend"), rule, share.lend)
+
+
+def _node_chips(capacity: RegionCapacity) -> int:
+    return max((rung.chips_per_node for rung in capacity.rungs.values()), default=1)

@@ -1,5 +1,6 @@
 from typing import Any
 
+import pulumi
 import pytest
 
 from gke_inference.queues.job_namespace import (
@@ -10,7 +11,6 @@ from gke_inference.queues.job_namespace import (
 )
 from gke_inference.queues.job_queue import (
     JobQueue,
-    JobQueueArgs,
     QueueFlavorArgs,
     QueueTeamArgs,
     cohort_object,
@@ -75,6 +75,15 @@ def test_a_team_may_borrow_everything_where_nothing_is_said():
     assert found["spot"] == {"name": "google.com/tpu", "nominalQuota": 0}
 
 
+def test_a_job_asks_again_for_its_nodes_until_those_of_the_job_before_it_are_gone():
+    strategy = queued_objects("q", GANG)["request"]["spec"]["retryStrategy"]
+    assert strategy == {
+        "backoffBaseSeconds": 60,
+        "backoffLimitCount": 100,
+        "backoffMaxSeconds": 600,
+    }
+
+
 def test_only_the_namespace_of_the_team_may_use_its_queue():
     spec = team_queue("q", "a", TEAM, FLAVORS, preempt=True)["spec"]
     labels = jobs_namespace("jobs-a")["metadata"]["labels"]
@@ -83,14 +92,47 @@ def test_only_the_namespace_of_the_team_may_use_its_queue():
     assert wanted.items() <= labels.items()
 
 
-def test_a_flavor_without_chips_is_refused(recorder: Any):
-    args: JobQueueArgs = {
-        "flavors": [{**FLAVORS[0], "chips": 0}],
+@pytest.mark.parametrize(
+    ("flavor", "team", "rule"),
+    [
+        ({"chips": 0}, {}, "flavors[0].chips must be 1 to 100000, got 0"),
+        ({"kind": "cpu"}, {}, "flavors[0].kind must be one of gpu, tpu, got 'cpu'"),
+        (
+            {"max_run_seconds": 604801},
+            {},
+            "flavors[0].maxRunSeconds must be 1 to 604800, got 604801",
+        ),
+        (
+            {"compute_class": "flex"},
+            {},
+            "flavors[1].computeClass must be of one flavor only, got 'flex' twice",
+        ),
+        (
+            {},
+            {"chips": {"none": 4}},
+            "teams.a.chips must be chips of one of spot, flex, got 'none'",
+        ),
+        ({}, {"chips": {"spot": -4}}, "teams.a.chips.spot must be 0 to 100000, got -4"),
+        ({}, {"borrow": -1}, "teams.a.borrow must be 0 to 100000, got -1"),
+        ({}, {"lend": 0.5}, "teams.a.lend must be 0 to 100000, got 0.5"),
+        (
+            {"chips": 12},
+            {"chips": {"spot": 8}},
+            "flavors[0].chips must be at least what its teams have together (16), got 12",
+        ),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused(
+    recorder: Any, flavor: dict[str, Any], team: dict[str, Any], rule: str
+):
+    args: Any = {
+        "flavors": [{**FLAVORS[0], **flavor}, FLAVORS[1]],
         "queue_name": "q",
-        "teams": {"a": TEAM},
+        "teams": {"a": {**TEAM, **team}, "b": TEAM},
     }
-    with pytest.raises(Exception, match="must be 1 to 100000"):
+    with pytest.raises(pulumi.InputPropertyError) as refused:
         recorder.run(lambda: JobQueue("q", args).queue_name)
+    assert f"{refused.value.property_path} {refused.value.reason}" == rule
 
 
 def test_nobody_outside_reaches_the_pods_of_jobs(recorder: Any):

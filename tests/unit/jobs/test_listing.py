@@ -11,6 +11,7 @@ NO_SHARE = "insufficient unused quota for google.com/tpu in flavor spot, 4 more 
 WAITS = {"message": NO_SHARE, "status": "False", "type": "QuotaReserved"}
 HAS = {"message": "", "status": "True", "type": "QuotaReserved"}
 ADMITTED = {"message": "", "status": "True", "type": "Admitted"}
+ENDED = {"message": "Retries are used up", "status": "True", "type": "Evicted"}
 TAKEN = {"message": "Preempted by another", "status": "True", "type": "Preempted"}
 
 
@@ -40,10 +41,11 @@ def job(*conditions: str, queue: str | None = "chips", **message: str) -> dict[s
     }
 
 
-def workload(*conditions: dict[str, str]) -> dict[str, Any]:
+def workload(*conditions: dict[str, str], active: bool = True) -> dict[str, Any]:
     sets = [{"flavors": {"google.com/tpu": "spot"}, "name": "main"}]
     return {
         "metadata": {"ownerReferences": [{"uid": "j"}]},
+        "spec": {"active": active, "queueName": "chips"},
         "status": {"admission": {"podSetAssignments": sets}, "conditions": list(conditions)},
     }
 
@@ -70,6 +72,9 @@ def pod(phase: str = "Pending", **spec: str) -> dict[str, Any]:
         (job(), workload(WAITS, TAKEN), [], ("preempted", NO_SHARE)),
         (job(), workload(HAS, TAKEN), [], ("preempted", "Preempted by another")),
         (job(), checked("Waiting for 2 nodes."), [], ("waiting for nodes", "Waiting for 2 nodes.")),
+        (job(), workload(WAITS, ENDED, active=False), [], ("stopped", "Retries are used up")),
+        (job(), workload(HAS, ADMITTED, active=False), [pod()], ("stopped", "")),
+        (job(), workload(HAS, ENDED), [], ("queued", "")),
         (job(), workload(HAS, ADMITTED), [pod()], ("waiting for nodes", "no node")),
         (job(), workload(HAS, ADMITTED), [pod(nodeName="n")], ("starting", "")),
         (job(), workload(HAS, ADMITTED), [pod("Running", nodeName="n")], ("running", "")),

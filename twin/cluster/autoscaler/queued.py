@@ -6,6 +6,7 @@ Rules: queued.*, node.create.flex-start. Nodes are of a pool with queued provisi
 import math
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from twin.cluster.autoscaler.pods import Amounts, requests_of
 from twin.cluster.autoscaler.rungs import room_of
@@ -13,7 +14,7 @@ from twin.cluster.autoscaler.state import Cluster
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.base.reports import timestamp
-from twin.cluster.nodes.node_objects import POOL_LABEL
+from twin.cluster.nodes.node_objects import POOL_LABEL, REQUEST_ANNOTATION
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.cluster.nodes.provisioning import Group, Provisioner
 from twin.wire.kube import JsonObject, KubeError
@@ -45,7 +46,7 @@ class QueuedRequests:
         self._known: dict[str, _Request] = {}
 
     def scan(self, cluster: Cluster) -> None:
-        """Move every request on, and say in `cluster` which nodes are kept for one."""
+        """Advance every request, and record in `cluster` the nodes that are booked."""
         items = {
             item["metadata"]["uid"]: item
             for item in cluster.requests
@@ -54,20 +55,49 @@ class QueuedRequests:
         for uid in [uid for uid in self._known if uid not in items]:
             self._drop(self._known.pop(uid))
         for uid, item in items.items():
-            known = self._known.setdefault(uid, _Request(item, conditions=_conditions(item)))
+            if uid not in self._known:
+                self._known[uid] = self._first_seen(cluster, item)
+            known = self._known[uid]
             if known.group is not None:
                 self._move_on(cluster, known, known.group)
             elif not {"Failed", "Provisioned"} & known.conditions.keys():
-                self._accept(cluster, known)  # an earlier autoscaler may have, without nodes
+                self._accept(cluster, known)  # an earlier autoscaler may have, without nodes yet
         cluster.booked = {
             known.group.key
             for known in self._known.values()
             if known.group is not None and not known.is_expired
         }
 
+    def _first_seen(self, cluster: Cluster, item: JsonObject) -> _Request:
+        """Return a request with the nodes that an autoscaler before a restart brought up for it."""
+        known = _Request(item, conditions=_conditions(item))
+        uid = item["metadata"]["uid"]
+        own = [node for node in cluster.nodes if node.annotations.get(REQUEST_ANNOTATION) == uid]
+        pool = cluster.pools.get(own[0].pool) if own else None
+        if pool is None:
+            return known
+        provisioned = known.conditions.get("Provisioned")
+        if provisioned is None and len(own) < self._count(cluster, item):
+            return known  # it ended among its nodes: these go, and the request begins again
+        names = tuple(node.name for node in own)
+        known.group = Group(own[0].group, pool.shape, own[0].zone, names, None, 0.0, request=uid)
+        known.is_expired = "BookingExpired" in known.conditions
+        if provisioned is not None:
+            at = datetime.fromisoformat(provisioned["lastTransitionTime"]).timestamp()
+            known.provisioned_at = time.monotonic() - (time.time() - at)
+        return known
+
+    def _count(self, cluster: Cluster, item: JsonObject) -> float:
+        """Return the nodes that a request is for; infinity for one that no pool can serve."""
+        try:
+            return self._wanted(cluster, item)[1]
+        except _RefusedError:
+            return math.inf
+
     def _accept(self, cluster: Cluster, known: _Request) -> None:
         try:
             pool, count = self._wanted(cluster, known.item)
+            self._check_room(cluster, pool, count)
         except _RefusedError as error:
             self._report(known, "Failed", "OutOfResources", str(error))
             return
@@ -78,6 +108,7 @@ class QueuedRequests:
             rung=None,
             first=now + rules.scaled("node.create.flex-start"),
             until=math.inf,
+            request=known.item["metadata"]["uid"],
         )
         message = f"Waiting for {count} {pool.shape.machine.name} of node pool {pool.name}."
         self._report(known, "Accepted", "Accepted", message)
@@ -128,6 +159,25 @@ class QueuedRequests:
                 f"node pool {found.name} has at most {found.max_total} nodes, asked for {total}"
             )
         return found, total
+
+    def _check_room(self, cluster: Cluster, pool: PoolSpec, count: int) -> None:
+        """Count the nodes that a pool has, and those that other requests wait for.
+
+        Raises:
+            _RefusedError: There is no room for more of them.
+        """
+        if pool.max_total is None:
+            return
+        seen = {node.name for node in cluster.nodes}
+        coming = {
+            name
+            for group in self._provisioner.coming(seen)
+            if group.shape.pool == pool.name
+            for name in group.names
+        }
+        taken = sum(node.pool == pool.name for node in cluster.nodes) + len(coming - seen)
+        if taken + count > pool.max_total:
+            raise _RefusedError(f"Max nodepool size reached, affected nodepools: {pool.name}")
 
     def _template(self, item: JsonObject, name: str) -> JsonObject:
         namespace = item["metadata"]["namespace"]

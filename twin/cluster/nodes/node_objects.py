@@ -16,6 +16,7 @@ TERMINATION_TAINT = "cloud.google.com/impending-node-termination"
 STREAMING_LABEL = "cloud.google.com/gke-image-streaming"
 RUNG_ANNOTATION = "gke-inference.dev/rung"
 GROUP_ANNOTATION = "gke-inference.dev/group"
+REQUEST_ANNOTATION = "gke-inference.dev/provisioning-request"
 _EVICTION_MIB = 100
 _MEMORY_TIERS_GIB = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (float("inf"), 0.02))
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (float("inf"), 0.0025))

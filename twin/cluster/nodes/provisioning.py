@@ -40,6 +40,8 @@ class Group:
     next_try: float = 0.0
     places: tuple[tuple[NodeShape, str], ...] = ()
     """Where a group that waits for capacity may come up, in the order in which they are tried."""
+    request: str | None = None
+    """UID of the ProvisioningRequest that it is for; None for a group of the autoscaler's own."""
 
     @property
     def claims(self) -> list[Claim]:
@@ -120,11 +122,14 @@ class Provisioner:
         rung: int | None,
         first: float,
         until: float,
+        request: str | None = None,
     ) -> Group:
         """Wait for capacity from `first` until `until` (monotonic): flex-start, capacity check."""
         shape, zone = places[0]
         names = self.new_names(shape, hosts)
-        group = Group(names[0], shape, zone, names, rung, 0.0, until, first, places=tuple(places))
+        group = Group(
+            names[0], shape, zone, names, rung, 0.0, until, first, tuple(places), request=request
+        )
         with self._lock:
             self.groups[group.key] = group
         return group
@@ -189,6 +194,8 @@ class Provisioner:
         annotations = {nodes.GROUP_ANNOTATION: group.key}
         if group.rung is not None:
             annotations[nodes.RUNG_ANNOTATION] = str(group.rung)
+        if group.request is not None:
+            annotations[nodes.REQUEST_ANNOTATION] = group.request
         for name in group.names:
             body = nodes.build(
                 group.shape,

@@ -1,7 +1,8 @@
 """Which pods the node agent runs, and as what.
 
-The rule is a function of the pod's specification alone, and KWOK's stages carry the same rule in
-jq (`JQ`), so that each pod has exactly one keeper and nothing has to be marked or raced for.
+The rule is a function of the pod's specification and owner alone, and KWOK's stages carry the
+same rule in jq (`JQ`), so that each pod has exactly one keeper and nothing has to be marked or
+raced for.
 """
 
 import enum
@@ -16,7 +17,9 @@ _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|stream)([:@][^/]*)?$"
+_BATCH_OWNER = "Job"
 JQ = (
+    f'select([.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}") | not) | '
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
@@ -100,5 +103,11 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 
 
 def is_claimed(pod: JsonObject) -> bool:
-    """Return whether the agent runs a pod: it has a container that becomes a process."""
+    """Return whether the agent runs a pod: it has a container that becomes a process.
+
+    A Job's pod is never one, whatever its image: what runs in it ends, where a server would not.
+    """
+    owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
+    if any(owner["kind"] == _BATCH_OWNER for owner in owners):
+        return False
     return any(kind_of(container) is not Kind.IDLE for container in pod["spec"]["containers"])

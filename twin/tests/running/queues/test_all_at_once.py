@@ -16,6 +16,7 @@ from gke_inference.queues.job_queue import (
     team_queue_name,
 )
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.nodes.node_objects import REQUEST_ANNOTATION
 from twin.tests.eventually import eventually
 from twin.tests.running.plane import ZONES
 from twin.wire.kube import Kube
@@ -54,9 +55,11 @@ def queue(kube: Kube, context: ClusterContext) -> Kube:
     }
     pool = {"inputs": inputs, "name": "jobs-gang-0", "zones": list(ZONES)}
     (context.dir / "pools" / "jobs-gang-0.json").write_text(json.dumps(pool))
+    asked = queued_objects("gang", FLAVOR)
+    asked["request"]["spec"]["retryStrategy"]["backoffBaseSeconds"] = 1  # Kueue's clock is real
     made = [
         flavor_object(FLAVOR),
-        *queued_objects("gang", FLAVOR).values(),
+        *asked.values(),
         cohort_object("gang", [FLAVOR], {"train": TEAM}),
         team_queue("gang", "train", TEAM, [FLAVOR], preempt=True),
         jobs_namespace("jobs-train"),
@@ -74,8 +77,22 @@ def world(context: ClusterContext, chips: int) -> None:
 
 def pod(**spec: Any) -> dict[str, Any]:
     limits = {"nvidia.com/gpu": "1"}
-    container = {"image": "python:3.12", "name": "work", "resources": {"limits": limits}}
+    # a job may have the image of a server, and ends all the same
+    image = "vllm/vllm-openai:v0.32.0"
+    container = {"image": image, "name": "work", "resources": {"limits": limits}}
     return {"containers": [container], "restartPolicy": "Never", **spec}
+
+
+def job(name: str, pods: int) -> dict[str, Any]:
+    labels = {"kueue.x-k8s.io/queue-name": "gang"}
+    delay = {"pod-complete.stage.kwok.x-k8s.io/delay": "5s"}
+    template = {"metadata": {"annotations": delay}, "spec": pod()}
+    spec = {"completions": pods, "parallelism": pods, "template": template}
+    return {"metadata": {"labels": labels, "name": name}, "spec": spec}
+
+
+def succeeded(kube: Kube, name: str) -> int:
+    return kube.get(f"{JOBS}/{name}")["status"].get("succeeded", 0)
 
 
 def conditions(kube: Kube) -> set[str]:
@@ -90,11 +107,7 @@ def conditions(kube: Kube) -> set[str]:
 def test_a_job_starts_when_all_of_its_nodes_are_there(queue: Kube, context: ClusterContext):
     world(context, 1)
     pods = 2
-    labels = {"kueue.x-k8s.io/queue-name": "gang"}
-    delay = {"pod-complete.stage.kwok.x-k8s.io/delay": "5s"}
-    template = {"metadata": {"annotations": delay}, "spec": pod()}
-    spec = {"completions": pods, "parallelism": pods, "template": template}
-    queue.post(JOBS, {"metadata": {"labels": labels, "name": "train"}, "spec": spec})
+    queue.post(JOBS, job("train", pods))
     # a pod of nobody's request brings no node, though one chip is there
     wanted = {"cloud.google.com/gke-nodepool": "jobs-gang-0"}
     alone = pod(nodeSelector=wanted, tolerations=[{"operator": "Exists"}])
@@ -116,15 +129,27 @@ def test_a_job_starts_when_all_of_its_nodes_are_there(queue: Kube, context: Clus
 
     world(context, 4)
     eventually(lambda: "Provisioned" in conditions(queue))
-    assert len(queue.list("/api/v1/nodes", label_selector=NODES)) == pods
-    done = eventually(lambda: queue.get(f"{JOBS}/train")["status"].get("succeeded") == pods)
-    assert done
-    zones = {
-        each["metadata"]["labels"]["topology.kubernetes.io/zone"]
-        for each in queue.list("/api/v1/nodes", label_selector=NODES)
-    }
-    assert len(zones) <= 1
+    nodes = queue.list("/api/v1/nodes", label_selector=NODES)
+    assert len(nodes) == pods
+    zones = {each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in nodes}
+    assert len(zones) == 1
+    # by which an autoscaler that starts again finds them
+    kept = {each["metadata"]["annotations"][REQUEST_ANNOTATION] for each in nodes}
+    assert kept == {request["metadata"]["uid"]}
+    assert eventually(lambda: succeeded(queue, "train") == pods)
     eventually(lambda: not queue.list("/api/v1/nodes", label_selector=NODES), 90)
+
+
+def test_a_job_starts_when_the_nodes_of_the_job_before_it_are_gone(
+    queue: Kube, context: ClusterContext
+):
+    world(context, 4)
+    queue.post(JOBS, job("first", 4))
+    queue.post(JOBS, job("second", 4))
+    eventually(lambda: succeeded(queue, "first") == 4, 90)
+    eventually(lambda: succeeded(queue, "second") == 4, 120)
+    refused = {each["message"] for each in context.events.read() if each["kind"] == "queued.failed"}
+    assert "Max nodepool size reached, affected nodepools: jobs-gang-0" in refused
 
 
 def test_a_request_without_a_pool_for_it_fails(queue: Kube):

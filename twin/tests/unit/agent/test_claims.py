@@ -59,6 +59,15 @@ def test_a_pod_with_one_such_container_is_the_agents():
     assert not is_claimed({"spec": {"containers": [idle]}})
 
 
+def test_a_pod_of_a_job_is_not_the_agents_whatever_its_image():
+    engine = {"name": "work", "image": "vllm/vllm-openai:1"}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [engine]}}
+    assert is_claimed(pod)
+    for kind, claimed in (("ReplicaSet", True), ("Job", False)):
+        owned = {"name": "p", "ownerReferences": [{"kind": kind, "name": "o"}]}
+        assert is_claimed({**pod, "metadata": owned}) is claimed
+
+
 def stages() -> dict[str, Any]:
     found = [yaml.safe_load(file.read_text()) for file in STAGES.glob("*.yaml")]
     return {stage["metadata"]["name"]: stage["spec"] for stage in found}
