@@ -124,10 +124,20 @@ def chat_text(messages: Any) -> str:
             raise ApiError(400, "each of messages must have a role.", param="messages")
         content: Any = message.get("content") or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if isinstance(content, list):
-            parts = cast(list[Any], content)
-            content = "".join(str(part.get("text", "")) for part in parts)
+            content = "".join(map(_part, cast(list[Any], content)))
+        elif not isinstance(content, str):
+            raise ApiError(400, "content must be a text or a list of parts.", param="messages")
         out.append(f"<{message['role']}>\n{content}\n")
     return "".join(out) + "<assistant>\n"
+
+
+def _part(part: Any) -> str:
+    """Return the text of one part of a message's content."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or not isinstance(part.get("text", ""), str):  # pyright: ignore[reportUnknownMemberType]
+        raise ApiError(400, "each part of content must be a text or a mapping.", param="messages")
+    return part.get("text", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def prompt_tokens(prompt: Any, name: str = "prompt") -> list[list[int]]:
@@ -201,7 +211,9 @@ def read_ask(
 
 def _longest_answer(body: Json, prompt: int, longest: int, *, chat: bool) -> int:
     """Return the most tokens of the answer; refuse what the context has no room for."""
-    most: Any = body.get("max_completion_tokens") if chat else None
+    most: Any = None
+    if chat:
+        most = _field(body, "max_completion_tokens", _integer(1), "at least 1")
     if most is None:
         default = longest - prompt if chat else 16
         most = _field(body, "max_tokens", _integer(1), "at least 1", default)
