@@ -41,9 +41,11 @@ def checked(form: type[BaseModel], body: Json) -> Json:
         FieldError: a field is not of its type.
     """
     try:
-        return form.model_validate(body).model_dump(exclude_unset=True, by_alias=True)
+        return form.model_validate(body, from_attributes=True).model_dump(
+            exclude_unset=True, by_alias=True
+        )
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
+        found = error.errors(include_url=False)
         entries = [{**entry, "loc": ("body", *entry["loc"])} for entry in found]
         raise FieldError([dict(entry) for entry in entries]) from error
 

@@ -159,7 +159,7 @@ def _referred(where: str, root: Json) -> Json:
     for part in where.removeprefix("#").strip("/").split("/"):
         if part and (not isinstance(found, dict) or part not in found):
             raise _unfillable(f"a $ref to what is not there ({where})")
-        found = found[part] if part else found
+        found = cast(Json, found)[part] if part else cast(Any, found)
     return {} if found is True else found
 
 

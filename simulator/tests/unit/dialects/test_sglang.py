@@ -124,9 +124,73 @@ def test_bad_requests_are_refused_in_sglangs_words(fields: Any, kind: str, messa
     assert body["message"].startswith(message)
 
 
-@pytest.mark.parametrize("name", ["tools", "response_format", "logprobs", "regex"])
-def test_what_is_not_simulated_is_refused_and_not_ignored(name: str):
-    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: [1]}))
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("frequency_penalty", "hot", "float_parsing"),
+        ("ignore_eos", None, "bool_type"),
+        ("logit_bias", [], "dict_type"),
+        ("logprobs", [1], "bool_type"),
+        ("lora_path", 5, "list_type"),
+        ("max_completion_tokens", "many", "int_parsing"),
+        ("max_tokens", [], "int_type"),
+        ("messages", "hello", "list_type"),
+        ("min_tokens", "x", "int_parsing"),
+        ("model", [1], "string_type"),
+        ("n", "two", "int_parsing"),
+        ("presence_penalty", {}, "float_type"),
+        ("priority", "x", "int_parsing"),
+        ("regex", [1], "string_type"),
+        ("response_format", [1], "model_attributes_type"),
+        ("seed", "x", "int_parsing"),
+        ("stop", 5, "string_type"),
+        ("stream", "maybe", "bool_parsing"),
+        ("stream_options", "usage", "model_attributes_type"),
+        ("temperature", "hot", "float_parsing"),
+        ("tool_choice", 5, "literal_error"),
+        ("tools", [{"type": "function"}], "missing"),
+        ("top_logprobs", "x", "int_parsing"),
+        ("top_p", {}, "float_type"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_400_with_fastapis_words(name: str, value: Any, kind: str):
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: value}))
+    assert (status, body["type"], body["param"]) == (400, "Bad Request", None)
+    found = f"{{'type': '{kind}', 'loc': ('body', '{name}'"
+    assert body["message"].partition(":\n  ")[2].startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/completions", {}),
+        ("/v1/completions", {"prompt": 5}),
+        ("/v1/completions", {"prompt": "x", "best_of": "two"}),
+        ("/v1/completions", {"prompt": "x", "max_tokens": None}),
+        ("/v1/completions", {"prompt": "x", "suffix": 5}),
+        ("/v1/embeddings", {"input": "x", "dimensions": "many"}),
+        ("/tokenize", {"prompt": 5}),
+        ("/load_lora_adapter", {"lora_name": [1], "lora_path": "/mnt/a"}),
+        ("/unload_lora_adapter", {}),
+    ],
+)
+def test_other_routes_check_types_too(path: str, fields: Any):
+    ((status, body),) = asked("sglang", [*ARGUMENTS, *ADAPTERS], (path, fields))
+    assert status == 400
+    assert "validation error" in body["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tools", [{"function": {"name": "book"}}]),
+        ("response_format", {"type": "json_object"}),
+        ("logprobs", True),
+        ("regex", "[a-z]+"),
+    ],
+)
+def test_what_is_not_simulated_is_refused_and_not_ignored(name: str, value: Any):
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: value}))
     assert (status, body["param"]) == (400, name)
     assert body["message"] == f"{name} is not available on a simulated engine."
 

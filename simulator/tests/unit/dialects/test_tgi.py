@@ -79,6 +79,76 @@ def test_a_stop_that_is_one_text_is_of_the_wrong_form():
     assert text.startswith("Failed to deserialize the JSON body into the target type: stop:")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("frequency_penalty", "hot", 'invalid type: string "hot", expected f32'),
+        ("logit_bias", {}, "invalid type: map, expected a sequence"),
+        ("logprobs", 1, "invalid type: integer `1`, expected a boolean"),
+        ("max_completion_tokens", "2", 'invalid type: string "2", expected u32'),
+        ("max_tokens", "2", 'invalid type: string "2", expected u32'),
+        ("max_tokens", -1, "invalid value: integer `-1`, expected u32"),
+        ("max_tokens", 1.5, "invalid type: floating point `1.5`, expected u32"),
+        ("messages", "hello", 'invalid type: string "hello", expected a sequence'),
+        ("model", [], "invalid type: sequence, expected a string"),
+        ("n", "2", 'invalid type: string "2", expected u32'),
+        ("presence_penalty", True, "invalid type: boolean `true`, expected f32"),
+        ("seed", 2**64, f"invalid value: integer `{2**64}`, expected u64"),
+        ("stream", None, "invalid type: null, expected a boolean"),
+        ("stream_options", 5, "invalid type: integer `5`, expected struct StreamOptions"),
+        ("temperature", "hot", 'invalid type: string "hot", expected f32'),
+        ("tools", {}, "invalid type: map, expected a sequence"),
+        ("top_logprobs", "2", 'invalid type: string "2", expected u32'),
+        ("top_p", {}, "invalid type: map, expected f32"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_serdes_422(name: str, value: Any, said: str):
+    before = "Failed to deserialize the JSON body into the target type: "
+    assert asked("tgi", ARGUMENTS, chat(**{name: value})) == [(422, f"{before}{name}: {said}")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"stop": ["x", 5]}, "stop[1]: invalid type: integer `5`, expected a string"),
+        (
+            {"stream_options": {"include_usage": "yes"}},
+            'stream_options.include_usage: invalid type: string "yes", expected a boolean',
+        ),
+        (
+            {"messages": ["hello"]},
+            'messages[0]: invalid type: string "hello", expected struct Message',
+        ),
+        ({"messages": [{"content": "x"}]}, "messages[0]: missing field `role`"),
+        (
+            {"messages": [{"role": "user", "content": [5]}]},
+            "messages[0]: data did not match any variant of untagged enum MessageBody",
+        ),
+    ],
+)
+def test_what_is_inside_a_field_is_checked_too(fields: Any, said: str):
+    ((status, text),) = asked("tgi", ARGUMENTS, chat(**fields))
+    assert (status, text.partition("type: ")[2]) == (422, said)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": 5}),
+        ("/v1/completions", {"prompt": "x", "repetition_penalty": "hot"}),
+        ("/v1/completions", {"prompt": "x", "suffix": 5}),
+        ("/generate", {"inputs": "x", "parameters": 5}),
+        ("/generate", {"inputs": "x", "parameters": {"stop": None}}),
+        ("/generate", {"inputs": "x", "parameters": {"top_k": "2"}}),
+        ("/generate", {"inputs": "x", "parameters": {"max_new_tokens": "2"}}),
+    ],
+)
+def test_other_routes_check_types_too(path: str, body: Any):
+    ((status, text),) = asked("tgi", ARGUMENTS, (path, body))
+    assert status == 422
+    assert text.startswith("Failed to deserialize the JSON body into the target type: ")
+
+
 def test_more_than_its_concurrent_requests_are_429():
     async def use(client: Any, _engine: Any) -> list[int]:
         path, body = chat(max_tokens=100)
