@@ -1,6 +1,6 @@
 """SGLang's command line, and what a server of it starts with.
 
-Read from the wheel of 0.5.23: `srt/arg_groups`, `srt/server_args.py`.
+Read from the wheel of 0.5.21: `srt/arg_groups`, `srt/server_args.py`.
 """
 
 import argparse

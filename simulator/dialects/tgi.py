@@ -4,7 +4,7 @@ Read from its source at v3.3.7 (Apache-2.0): `router/src/server.rs`, `lib.rs`, `
 `validation.rs`.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -270,5 +270,5 @@ def _refusal(status: int, message: str, kind: str, is_stream: bool) -> ApiError:
 
 def _is_prompt(prompt: Any) -> bool:
     """Return whether a prompt is a text or a list of texts."""
-    items: list[Any] = prompt if isinstance(prompt, list) else [prompt]
+    items = cast(list[Any], prompt) if isinstance(prompt, list) else [prompt]
     return all(isinstance(item, str) for item in items)
