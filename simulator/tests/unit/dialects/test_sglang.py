@@ -276,3 +276,46 @@ def test_a_context_beyond_the_cache_starts_and_refuses_long_prompts():
     settings = sglang.settle(flags, ON_H100)
     assert settings.deployment.max_model_len == 131072
     assert settings.longest_request < 131071
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("{lora_name: sql}", "json.decoder.JSONDecodeError: Expecting property name"),
+        ('{"lora_name": "sql"}', "AssertionError: .* looks like a JSON str"),
+    ],
+)
+def test_an_adapter_that_is_no_json_ends_it_with_sglangs_error(word: str, problem: str):
+    with pytest.raises(EngineError, match=problem):
+        sglang.settle([*ARGUMENTS, "--lora-paths", word], ON_H100)
+
+
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("chunked-prefill-size", "int"),
+        ("context-length", "int"),
+        ("decode-log-interval", "int"),
+        ("max-queued-requests", "int"),
+        ("max-running-requests", "int"),
+        ("mem-fraction-static", "float"),
+        ("page-size", "int"),
+        ("tp-size", "int"),
+    ],
+)
+def test_a_value_of_the_wrong_type_ends_it_with_argparses_message(
+    flag: str, kind: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        sglang.settle([*ARGUMENTS, f"--{flag}=many"], ON_H100)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"--{flag}" in said
+    assert said.endswith(f"invalid {kind} value: 'many'")
+
+
+def test_a_choice_of_numbers_is_a_choice(capsys: pytest.CaptureFixture[str]):
+    sglang.settle([*ARGUMENTS, "--max-lora-chunk-size=32"], ON_H100)
+    with pytest.raises(SystemExit):
+        sglang.settle([*ARGUMENTS, "--max-lora-chunk-size=33"], ON_H100)
+    assert "invalid choice: '33'" in capsys.readouterr().err

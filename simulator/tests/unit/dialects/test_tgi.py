@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from simulator.dialects import tgi
+from simulator.engine.settings import EngineError
 from simulator.tests.unit.dialects.support import CHAT, ON_H100, asked, events, served, value
 
 MODEL = "/mnt/models/llama-3.1-8b"
@@ -174,3 +175,33 @@ def test_unknown_flags_end_it_with_claps_message(capsys: pytest.CaptureFixture[s
         tgi.settle([*ARGUMENTS, "--tp-size=2"], ON_H100)
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("error: unexpected argument '--tp-size' found\n")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "problem"),
+    [
+        ("cuda-memory-fraction", "high", "invalid float literal"),
+        ("max-batch-size", "many", "invalid digit found in string"),
+        ("max-concurrent-requests", "-1", "invalid digit found in string"),
+        ("max-input-tokens", "", "cannot parse integer from empty string"),
+        ("max-stop-sequences", "1.5", "invalid digit found in string"),
+        ("max-total-tokens", str(2**64), "number too large to fit in target type"),
+        ("num-shard", "two", "invalid digit found in string"),
+        ("port", "70000", "70000 is not in 0..=65535"),
+    ],
+)
+def test_a_value_of_the_wrong_type_ends_it_with_claps_message(
+    flag: str, value: str, problem: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        tgi.settle([*ARGUMENTS, f"--{flag}={value}"], ON_H100)
+    assert ended.value.code == 2
+    name = flag.upper().replace("-", "_")
+    said = f"error: invalid value '{value}' for '--{flag} <{name}>': {problem}\n"
+    assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize("value", ["1.5", "nan", "-1"])
+def test_a_share_of_memory_that_is_none_ends_it(value: str):
+    with pytest.raises(EngineError, match="Invalid fraction value"):
+        tgi.settle([*ARGUMENTS, f"--cuda-memory-fraction={value}"], ON_H100)

@@ -166,3 +166,14 @@ def test_metrics_are_those_of_the_batch_manager(arguments: list[str]):
 def test_a_repository_that_is_not_there_ends_it():
     with pytest.raises(EngineError, match="failed to stat file /nowhere"):
         triton.settle(["--model-repository=/nowhere"], ON_H100)
+
+
+@pytest.mark.parametrize("flag", ["default-max-tokens", "openai-port"])
+def test_a_value_of_the_wrong_type_ends_it_with_argparses_message(
+    arguments: list[str], flag: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        triton.settle([*arguments, f"--{flag}=many"], ON_H100)
+    assert ended.value.code == 2
+    said = f"main.py: error: argument --{flag}: invalid int value: 'many'\n"
+    assert capsys.readouterr().err == said
