@@ -62,6 +62,10 @@ def check_simulated(body: protocol.Json) -> None:
         if not is_plain:
             said = f"{name} is not available on a simulated engine."
             raise ApiError(400, said, param=name, kind="not simulated")
+    kind = protocol.media_of(body.get("messages"))
+    if kind is not None:
+        said = f"{kind} in messages is not available on a simulated engine."
+        raise ApiError(400, said, param="messages", kind="not simulated")
     if body.get("n") not in (None, 1):
         said = f"n must be 1 on a simulated engine, got {body['n']!r}."
         raise ApiError(400, said, param="n", kind="not simulated")

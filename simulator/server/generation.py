@@ -52,6 +52,10 @@ class Generation:
             raise ApiError(400, "The model does not support Completions API")
         if self._engine.dead:
             raise engine_dead()
+        deployment = self._engine.deployment
+        protocol.refuse_media(
+            body.get("messages"), deployment.model, has_vision=deployment.shape.vision
+        )
         ask = protocol.read_ask(
             body, model, self._longest, chat=chat, has_auto_tools=self._has_auto_tools
         )

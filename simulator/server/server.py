@@ -107,6 +107,11 @@ class ApiServer(HttpServer):
         body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
         self._models.resolve(body.get("model"))
         if "messages" in body:
+            protocol.refuse_media(
+                body["messages"],
+                self._deployment.model,
+                has_vision=self._deployment.shape.vision,
+            )
             tokens = text.tokenize(protocol.chat_text(body["messages"]))
         else:
             tokens = protocol.prompt_tokens(body.get("prompt"))[0]

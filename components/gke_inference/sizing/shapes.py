@@ -51,6 +51,8 @@ class ModelShape:
     """Attention heads; 0: not known."""
     window: tuple[int, ...] = ()
     """Tokens, layers: so many layers attend to so many tokens at most."""
+    vision: bool | None = None
+    """Whether it takes images; None: not known."""
 
     @property
     def weights_gb(self) -> float:
@@ -98,6 +100,7 @@ def shape(model: Architecture) -> ModelShape:
         looked_up_billion=model.looked_up_billion,
         heads=model.heads,
         window=model.window,
+        vision=model.is_vision,
     )
 
 
@@ -157,8 +160,10 @@ def shape_in(directory: Path, model: str, quantization: str | None = None) -> Mo
         if config.get(SAMPLE):
             return None
         heads = int(config["num_attention_heads"])
+        named = shape_of(model, quantization)
         return replace(
-            shape_of(model, quantization),
+            named,
+            vision=named.vision or "vision_config" in config,
             layers=int(config["num_hidden_layers"]),
             kv_heads=int(config.get("num_key_value_heads", heads)),
             head_dim=int(config.get("head_dim", int(config["hidden_size"]) // heads)),

@@ -319,3 +319,11 @@ def test_a_choice_of_numbers_is_a_choice(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         sglang.settle([*ARGUMENTS, "--max-lora-chunk-size=33"], ON_H100)
     assert "invalid choice: '33'" in capsys.readouterr().err
+
+
+def test_an_image_is_refused_and_not_ignored():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [{"role": "user", "content": [image]}]
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(messages=messages))
+    assert status == 400
+    assert "image_url in messages is not available" in body["message"]

@@ -205,3 +205,11 @@ def test_a_value_of_the_wrong_type_ends_it_with_claps_message(
 def test_a_share_of_memory_that_is_none_ends_it(value: str):
     with pytest.raises(EngineError, match="Invalid fraction value"):
         tgi.settle([*ARGUMENTS, f"--cuda-memory-fraction={value}"], ON_H100)
+
+
+def test_an_image_is_refused_and_not_ignored():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [{"role": "user", "content": [image]}]
+    ((status, body),) = asked("tgi", ARGUMENTS, chat(messages=messages))
+    assert status == 400
+    assert "image_url in messages is not available" in body["error"]

@@ -208,6 +208,25 @@ def test_content_that_is_no_text_is_refused(content: Any):
     assert "content must be" in body["error"]["message"]
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+PICTURED = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, IMAGE]}]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
+def test_an_image_for_a_model_of_text_is_refused_in_vllms_words(path: str):
+    status, body = post(deployment(), path, {"messages": PICTURED})
+    assert (status, body["error"]["type"]) == (400, "BadRequestError")
+    assert body["error"]["message"] == "llama-3.1-8b is not a multimodal model"
+
+
+def test_an_image_for_a_model_with_vision_is_refused_and_not_ignored():
+    made = deployment(model="Qwen/Qwen2.5-VL-7B-Instruct")
+    status, body = post(made, "/v1/chat/completions", {"messages": PICTURED})
+    assert status == 400
+    said = "image_url in messages is not available on a simulated engine."
+    assert body["error"]["message"] == said
+
+
 def test_a_prompt_beyond_the_context_is_refused_in_vllms_words():
     made = deployment("--max-model-len", "64")
     status, body = post(made, "/v1/completions", {"prompt": "word " * 100})
