@@ -22,6 +22,9 @@ _VERSION = re.compile(r"/[0-9a-f]{12}$")
 """How `models push` names a version by default: digits that would read as a size."""
 SAMPLE = "gke_inference_sample"
 """Set in the `config.json` of a sample."""
+_SEES = re.compile(r"(?i)(?:^|[-_./])(?:vl|vision|omni)(?:[-_.]|$)")
+_READ = "config "
+"""How the source of a model begins whose `config.json` was read, which would name a tower."""
 _QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
 
 
@@ -100,7 +103,7 @@ def shape(model: Architecture) -> ModelShape:
         looked_up_billion=model.looked_up_billion,
         heads=model.heads,
         window=model.window,
-        vision=model.is_vision,
+        vision=model.is_vision or (False if model.source.startswith(_READ) else None),
     )
 
 
@@ -121,7 +124,15 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
     for pattern, found in _BITS:
         if not bits and pattern.search(name):
             bits = found
-    return replace(made, bits=bits or made.bits, embedding=_EMBEDDING.search(name) is not None)
+    vision = made.vision
+    if not vision and _SEES.search(name):
+        vision = None  # such as a sibling with a tower, whose sizes are those of the other
+    return replace(
+        made,
+        bits=bits or made.bits,
+        embedding=_EMBEDDING.search(name) is not None,
+        vision=vision,
+    )
 
 
 def _estimate(name: str) -> ModelShape:

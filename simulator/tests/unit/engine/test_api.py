@@ -219,8 +219,12 @@ def test_an_image_for_a_model_of_text_is_refused_in_vllms_words(path: str):
     assert body["error"]["message"] == "llama-3.1-8b is not a multimodal model"
 
 
-def test_an_image_for_a_model_with_vision_is_refused_and_not_ignored():
-    made = deployment(model="Qwen/Qwen2.5-VL-7B-Instruct")
+@pytest.mark.parametrize(
+    "model",
+    ["Qwen/Qwen2.5-VL-7B-Instruct", "Qwen/Qwen3-VL-4B-Instruct", "gemma-4-12b", "someones-3b"],
+)
+def test_an_image_for_a_model_that_may_have_vision_is_refused_and_not_ignored(model: str):
+    made = deployment(model=model)
     status, body = post(made, "/v1/chat/completions", {"messages": PICTURED})
     assert status == 400
     said = "image_url in messages is not available on a simulated engine."
