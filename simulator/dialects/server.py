@@ -8,7 +8,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.request import FinishReason, Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.generation import POD_HEADER, SPEED_HEADER
 from simulator.server.http_server import Handler, HttpServer
@@ -62,7 +62,7 @@ def check_simulated(body: protocol.Json) -> None:
         if not is_plain:
             said = f"{name} is not available on a simulated engine."
             raise ApiError(400, said, param=name, kind="not simulated")
-    kind = protocol.media_of(body.get("messages"))
+    kind = messages.media_of(body.get("messages"))
     if kind is not None:
         said = f"{kind} in messages is not available on a simulated engine."
         raise ApiError(400, said, param="messages", kind="not simulated")

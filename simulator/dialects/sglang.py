@@ -38,7 +38,7 @@ from simulator.dialects.sglang_flags import Settings, settle
 from simulator.dialects.sglang_metrics import SglangMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.fields import FieldError
 from simulator.server.http_server import is_known_key
@@ -205,7 +205,7 @@ class SglangServer(DialectServer):
         body = await read_body(http, Chat)
         if not body["messages"]:
             raise ApiError(400, "Messages cannot be empty.")
-        prompt = text.tokenize(protocol.chat_text(body["messages"]))
+        prompt = text.tokenize(messages.chat_text(body["messages"]))
         return await self._generate(http, body, [prompt], is_chat=True)
 
     async def _generate(
@@ -337,7 +337,7 @@ class SglangServer(DialectServer):
         self._check(http)
         body = await read_body(http, Tokenized)
         if body.get("messages") is not None:
-            tokens = text.tokenize(protocol.chat_text(body["messages"]))
+            tokens = text.tokenize(messages.chat_text(body["messages"]))
         else:
             tokens = prompts_of(body.get("prompt"))[0]
         longest = self._deployment.max_model_len

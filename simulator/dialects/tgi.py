@@ -24,7 +24,7 @@ from simulator.dialects.tgi_flags import Settings, settle
 from simulator.dialects.tgi_metrics import TgiMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
 
 __all__ = ["TgiServer", "make", "settle"]
@@ -135,7 +135,7 @@ class TgiServer(DialectServer):
         if "messages" not in body:
             raise form_error("missing field `messages`")
         check(body, CHAT)
-        prompt = text.tokenize(protocol.chat_text(body["messages"] or [{"role": "user"}]))
+        prompt = text.tokenize(messages.chat_text(body["messages"] or [{"role": "user"}]))
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         ask = self._ask(body, self._name(body), prompt, most)
         options: protocol.Json = body.get("stream_options") or {}

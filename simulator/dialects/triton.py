@@ -22,7 +22,7 @@ from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
-from simulator.server import fields, protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError
 from twin.engines import vllm_flags
 
@@ -160,7 +160,7 @@ class TritonServer(DialectServer):
             raise ApiError(400, said)
         most = body.get("max_completion_tokens")
         most = body.get("max_tokens") if most is None else most
-        prompt = text.tokenize(protocol.chat_text(body["messages"]))
+        prompt = text.tokenize(messages.chat_text(body["messages"]))
         ask = self._ask(body, prompt, most)
         if ask.stream:
             return await self._stream(http, body, ask, is_chat=True)

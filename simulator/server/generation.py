@@ -6,7 +6,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine, EngineBusyError
 from simulator.engine.request import FinishReason, Request
-from simulator.server import fields, protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError, engine_dead
 from simulator.server.models_api import ServedModels
 from simulator.server.tracing import tracer_of
@@ -53,7 +53,7 @@ class Generation:
         if self._engine.dead:
             raise engine_dead()
         deployment = self._engine.deployment
-        protocol.refuse_media(
+        messages.refuse_media(
             body.get("messages"), deployment.model, has_vision=deployment.shape.vision
         )
         ask = protocol.read_ask(

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
-from simulator.server import fields, protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
@@ -107,12 +107,12 @@ class ApiServer(HttpServer):
         body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
         self._models.resolve(body.get("model"))
         if "messages" in body:
-            protocol.refuse_media(
+            messages.refuse_media(
                 body["messages"],
                 self._deployment.model,
                 has_vision=self._deployment.shape.vision,
             )
-            tokens = text.tokenize(protocol.chat_text(body["messages"]))
+            tokens = text.tokenize(messages.chat_text(body["messages"]))
         else:
             tokens = protocol.prompt_tokens(body.get("prompt"))[0]
         longest = self._deployment.max_model_len
