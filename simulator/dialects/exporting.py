@@ -86,7 +86,7 @@ class Families:
 class OtherMetrics(EngineMetrics):
     """The metrics of an engine behind another server: the core books, and a server names it.
 
-    A server overrides what it tells of.
+    A server overrides what it reports.
     """
 
     def __init__(self, deployment: Deployment, families: Families) -> None:

@@ -4,6 +4,7 @@ The flags are those of the catalogue, which lists each release's.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -11,6 +12,10 @@ from typing import Any, NoReturn
 from gke_inference.catalogue import engine_flags
 
 _TYPES: dict[str, Any] = {"integer": int, "number": float}
+_PROGRAMS = {"sglang": "launch_server.py", "triton": "main.py"}
+_NO_DIGIT = "invalid digit found in string"
+_LARGEST_PORT = 2**16 - 1
+_LARGEST_USIZE = 2**64 - 1
 _COUNTS = {"*": ("lora-paths", "lora-target-modules")}
 
 
@@ -65,19 +70,63 @@ def parse(engine: str, prog: str, argv: Sequence[str], **required: bool) -> argp
     return namespace
 
 
-def whole(engine: str, flag: str, value: str | None, default: int) -> int:
+def whole(engine: str, flag: str, value: str | int | None, default: int) -> int:
     """Return a flag's value as a whole number.
 
     Raises:
-        SystemExit: status 2, where it is none.
+        SystemExit: status 2 with the parser's message, where it is none.
+    """
+    if value is None:
+        return default
+    if engine == "tgi":
+        return _whole_of_rust(flag, str(value))
+    try:
+        return int(value)
+    except ValueError:
+        raise _refused(engine, f"argument --{flag}: invalid int value: '{value}'") from None
+
+
+def share(engine: str, flag: str, value: str | float | None, default: float) -> float:
+    """Return a flag's value as a number.
+
+    Raises:
+        SystemExit: status 2 with the parser's message, where it is none.
     """
     if value is None:
         return default
     try:
-        return int(value)
+        return float(str(value).replace("_", "?"))  # Python reads 1_0, Rust does not
     except ValueError:
-        said = f"argument --{flag}: invalid int value: '{value}'"
+        said = f"argument --{flag}: invalid float value: '{value}'"
         if engine == "tgi":
-            said = f"invalid value '{value}' for '--{flag}': invalid digit found in string"
-        sys.stderr.write(f"error: {said}\n")
-        raise SystemExit(2) from None
+            said = _of_clap(flag, str(value), "invalid float literal")
+        raise _refused(engine, said) from None
+
+
+def _whole_of_rust(flag: str, value: str) -> int:
+    """Read `usize`, or `u16` where the flag is a port."""
+    is_port = flag == "port"
+    if not re.fullmatch(r"[+-]?[0-9]+" if is_port else r"\+?[0-9]+", value):
+        empty = "cannot parse integer from empty string"
+        raise _refused("tgi", _of_clap(flag, value, _NO_DIGIT if value else empty))
+    number = int(value)
+    if is_port and not 0 <= number <= _LARGEST_PORT:
+        said = f"{number} is not in 0..={_LARGEST_PORT}"
+        raise _refused("tgi", _of_clap(flag, value, said))
+    if number > _LARGEST_USIZE:
+        said = "number too large to fit in target type"
+        raise _refused("tgi", _of_clap(flag, value, said))
+    return number
+
+
+def _of_clap(flag: str, value: str, problem: str) -> str:
+    name = flag.upper().replace("-", "_")
+    return f"invalid value '{value}' for '--{flag} <{name}>': {problem}"
+
+
+def _refused(engine: str, said: str) -> SystemExit:
+    """Print what a parser finds, and return the exit that follows."""
+    before = "error" if engine == "tgi" else f"{_PROGRAMS[engine]}: error"
+    after = "\n\nFor more information, try '--help'.\n" if engine == "tgi" else "\n"
+    sys.stderr.write(f"{before}: {said}{after}")
+    return SystemExit(2)

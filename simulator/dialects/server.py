@@ -8,7 +8,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.request import FinishReason, Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.generation import POD_HEADER, SPEED_HEADER
 from simulator.server.http_server import Handler, HttpServer
@@ -48,7 +48,7 @@ _NOT_SIMULATED = (
     "tools",
     "top_logprobs",
 )
-_PLAIN: tuple[Any, ...] = (None, False, 0, 1, [], {"type": "text"})
+_PLAIN: tuple[Any, ...] = (None, False, 0, [], {"type": "text"})
 
 
 def check_simulated(body: protocol.Json) -> None:
@@ -58,9 +58,14 @@ def check_simulated(body: protocol.Json) -> None:
         ApiError: 400 with the field.
     """
     for name in _NOT_SIMULATED:
-        if body.get(name) not in _PLAIN:
+        is_plain = body.get(name) in _PLAIN or (name == "best_of" and body[name] == 1)
+        if not is_plain:
             said = f"{name} is not available on a simulated engine."
             raise ApiError(400, said, param=name, kind="not simulated")
+    kind = messages.media_of(body.get("messages"))
+    if kind is not None:
+        said = f"{kind} in messages is not available on a simulated engine."
+        raise ApiError(400, said, param="messages", kind="not simulated")
     if body.get("n") not in (None, 1):
         said = f"n must be 1 on a simulated engine, got {body['n']!r}."
         raise ApiError(400, said, param="n", kind="not simulated")

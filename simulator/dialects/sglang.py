@@ -20,8 +20,14 @@ from simulator.dialects.server import (
 )
 from simulator.dialects.sglang_bodies import (
     DEFAULT_MODEL,
+    Adapter,
+    Chat,
     ChatEvents,
+    Completion,
     CompletionEvents,
+    Embedding,
+    NoAdapter,
+    Tokenized,
     chat_body,
     completion_body,
     prompts_of,
@@ -32,8 +38,9 @@ from simulator.dialects.sglang_flags import Settings, settle
 from simulator.dialects.sglang_metrics import SglangMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
+from simulator.server.fields import FieldError
 from simulator.server.http_server import is_known_key
 
 __all__ = ["SglangServer", "make", "settle"]
@@ -98,7 +105,7 @@ class SglangServer(DialectServer):
             "object": "error",
             "message": error.message,
             "type": error.kind,
-            "param": error.param,
+            "param": None if isinstance(error, FieldError) else error.param,
             "code": error.status,
         }
         if error.status == 401:
@@ -190,19 +197,15 @@ class SglangServer(DialectServer):
 
     async def _completions(self, http: web.Request) -> web.StreamResponse:
         self._check(http)
-        body = await read_body(http)
-        if "prompt" not in body:
-            raise protocol_error("prompt", "Field required")
+        body = await read_body(http, Completion)
         return await self._generate(http, body, prompts_of(body["prompt"]), is_chat=False)
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         self._check(http)
-        body = await read_body(http)
-        if not isinstance(body.get("messages"), list):
-            raise protocol_error("messages", "Field required")
+        body = await read_body(http, Chat)
         if not body["messages"]:
             raise ApiError(400, "Messages cannot be empty.")
-        prompt = text.tokenize(protocol.chat_text(body["messages"]))
+        prompt = text.tokenize(messages.chat_text(body["messages"]))
         return await self._generate(http, body, [prompt], is_chat=True)
 
     async def _generate(
@@ -279,9 +282,9 @@ class SglangServer(DialectServer):
                 f"({longest} tokens). Use a shorter input or enable --allow-auto-truncate.",
                 kind="BAD_REQUEST",
             )
-        asked = body.get("max_completion_tokens") or body.get("max_tokens")
+        asked: int | None = body.get("max_completion_tokens") or body.get("max_tokens")
         most = asked if is_chat or asked is not None else 16
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most <= 0):
+        if most is not None and most <= 0:
             raise protocol_error("max_tokens", "Value error, max_tokens must be positive")
         if most is not None and most + len(prompt) > context:
             raise ApiError(
@@ -307,7 +310,7 @@ class SglangServer(DialectServer):
 
     async def _embeddings(self, http: web.Request) -> web.Response:
         self._check(http)
-        body = await read_body(http)
+        body = await read_body(http, Embedding)
         prompts = protocol.prompt_tokens(body.get("input"), "input")
         if not self._deployment.pooling:
             raise ApiError(
@@ -332,9 +335,9 @@ class SglangServer(DialectServer):
 
     async def _tokenize(self, http: web.Request) -> web.Response:
         self._check(http)
-        body = await read_body(http)
+        body = await read_body(http, Tokenized)
         if body.get("messages") is not None:
-            tokens = text.tokenize(protocol.chat_text(body["messages"]))
+            tokens = text.tokenize(messages.chat_text(body["messages"]))
         else:
             tokens = prompts_of(body.get("prompt"))[0]
         longest = self._deployment.max_model_len
@@ -342,8 +345,8 @@ class SglangServer(DialectServer):
 
     async def _load_adapter(self, http: web.Request) -> web.Response:
         self._check(http)
-        body = await read_body(http)
-        name, path = str(body.get("lora_name")), str(body.get("lora_path"))
+        body = await read_body(http, Adapter)
+        name, path = str(body["lora_name"]), str(body["lora_path"])
         if not self._deployment.flags.enable_lora:
             return self._updated("LoRA is not enabled. Please set `--enable-lora` to enable LoRA.")
         if name in self.adapters:
@@ -356,7 +359,7 @@ class SglangServer(DialectServer):
 
     async def _unload_adapter(self, http: web.Request) -> web.Response:
         self._check(http)
-        name = str((await read_body(http)).get("lora_name"))
+        name = str((await read_body(http, NoAdapter))["lora_name"])
         if self.adapters.pop(name, None) is None:
             return self._updated(f"LoRA with name {name} does not exist.")
         self._engine.adapters.forget(name)

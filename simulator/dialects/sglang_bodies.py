@@ -2,30 +2,106 @@
 
 import time
 import uuid
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict
 
 from simulator.dialects.server import Ask, reason_of
 from simulator.engine.request import Request
-from simulator.server import protocol, text
+from simulator.server import fields, protocol, text
 from simulator.server.errors import ApiError
 
 DEFAULT_MODEL = "default"
 """Name of the model where a request gives none."""
 
 
-async def read_body(http: web.Request) -> protocol.Json:
-    """Return the body of a request.
+class _Body(fields.Request):
+    model: str = DEFAULT_MODEL
+    ebnf: str | None = None
+    frequency_penalty: float = 0.0
+    ignore_eos: bool = False
+    json_schema: str | None = None
+    logit_bias: dict[str, float] | None = None
+    lora_path: list[str | None] | str | None = None
+    min_tokens: int = 0
+    n: int = 1
+    presence_penalty: float = 0.0
+    priority: int | None = None
+    regex: str | None = None
+    response_format: fields.ResponseFormat | None = None
+    stream: bool = False
+
+
+class Chat(_Body):
+    """`ChatCompletionRequest`."""
+
+    messages: list[Any]
+    logprobs: bool = False
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    tool_choice: Literal["auto", "required", "none"] | fields.NamedTool = "auto"
+    tools: list[fields.Tool] | None = None
+    top_logprobs: int | None = None
+    top_p: float | None = None
+
+
+class Completion(_Body):
+    """`CompletionRequest`."""
+
+    prompt: list[int] | list[list[int]] | str | list[str]
+    best_of: int | None = None
+    echo: bool = False
+    logprobs: int | None = None
+    max_tokens: int = 16
+    suffix: str | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+
+class Embedding(BaseModel):
+    """`EmbeddingRequest`, as far as it is simulated."""
+
+    model_config = ConfigDict(extra="allow")
+    input: list[int] | list[list[int]] | str | list[str]
+    model: str = DEFAULT_MODEL
+    dimensions: int | None = None
+
+
+class Tokenized(BaseModel):
+    """`TokenizeRequest`."""
+
+    model_config = ConfigDict(extra="allow")
+    messages: list[Any] | None = None
+    prompt: str | list[str] | None = None
+
+
+class NoAdapter(BaseModel):
+    """`UnloadLoRAAdapterReqInput`."""
+
+    model_config = ConfigDict(extra="allow")
+    lora_name: str
+
+
+class Adapter(NoAdapter):
+    """`LoadLoRAAdapterReqInput`."""
+
+    lora_path: str
+
+
+async def read_body(http: web.Request, form: type[BaseModel]) -> protocol.Json:
+    """Return the body of a request, its fields checked.
 
     Raises:
-        ApiError: it is not JSON, by its content type or by what it is.
+        ApiError: it is not JSON, by its content type or by what it is, or a field is of the wrong
+            type.
     """
     media = http.headers.get("Content-Type", "").lower().partition(";")[0]
     if media != "application/json":
         found = "Unsupported Media Type: Only 'application/json' is allowed"
         raise ApiError(400, f"1 validation error:\n  {{'msg': \"{found}\"}}", kind="Bad Request")
-    return await protocol.read_json(http)
+    return fields.checked(form, await protocol.read_json(http))
 
 
 def prompts_of(prompt: Any) -> list[list[int]]:

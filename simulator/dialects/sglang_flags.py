@@ -1,6 +1,6 @@
 """SGLang's command line, and what a server of it starts with.
 
-Read from the wheel of 0.5.23: `srt/arg_groups`, `srt/server_args.py`.
+Read from the wheel of 0.5.21: `srt/arg_groups`, `srt/server_args.py`.
 """
 
 import argparse
@@ -86,10 +86,24 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     return Settings(flags, replace(deployment, max_model_len=longest), page_size)
 
 
-def _adapter(word: str) -> tuple[str, str]:
-    """Read one word of `--lora-paths`: `NAME=PATH`, a path, or a JSON object."""
-    if word.startswith("{"):
-        entry: dict[str, Any] = json.loads(word)
+def _adapter(given: str) -> tuple[str, str]:
+    """Read one word of `--lora-paths`: `NAME=PATH`, a path, or a JSON object.
+
+    Raises:
+        EngineError: the object is none. argparse does not catch what the flag's action raises, so
+            SGLang ends with that error and status 1.
+    """
+    word = given.strip()
+    if word.startswith("{") and word.endswith("}"):
+        try:
+            entry: dict[str, Any] = json.loads(word)
+        except ValueError as error:
+            raise EngineError(f"json.decoder.JSONDecodeError: {error}") from error
+        if "lora_name" not in entry or "lora_path" not in entry:
+            raise EngineError(
+                f"AssertionError: {word!r} looks like a JSON str, but it does not contain "
+                "'lora_name' and 'lora_path' keys."
+            )
         return str(entry["lora_name"]), str(entry["lora_path"])
     name, equals, path = word.partition("=")
     return (name, path) if equals else (word, word)

@@ -37,10 +37,7 @@ _ALWAYS_ZERO = (
     "num_decode_prealloc_queue_reqs",
     "num_decode_transfer_queue_reqs",
     "num_decode_host_receive_queue_reqs",
-    "num_decode_deferred_kv_release_reqs",
     "pending_prealloc_token_usage",
-    "prealloc_full_token_usage",
-    "prealloc_swa_token_usage",
     "utilization",
     "fwd_occupancy",
     "new_token_ratio",
@@ -163,12 +160,6 @@ class SglangMetrics(OtherMetrics):
         book.observe(
             "sglang:e2e_request_latency_seconds", now - request.arrival, is_streaming=streamed
         )
-        if request.first_token is not None and request.generated > 1:
-            book.observe(
-                "sglang:request_time_per_output_token_seconds",
-                (now - request.first_token) / (request.generated - 1),
-                is_streaming=streamed,
-            )
         book.observe("sglang:prompt_tokens_histogram", prompt)
         book.observe("sglang:uncached_prompt_tokens_histogram", prompt - request.cached_tokens)
         book.observe("sglang:generation_tokens_histogram", request.generated)

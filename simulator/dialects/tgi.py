@@ -19,11 +19,12 @@ from simulator.dialects.tgi_bodies import (
 from simulator.dialects.tgi_bodies import (
     body as whole_body,
 )
+from simulator.dialects.tgi_fields import CHAT, COMPLETION, PARAMETERS, check, form_error
 from simulator.dialects.tgi_flags import Settings, settle
 from simulator.dialects.tgi_metrics import TgiMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import protocol, text
+from simulator.server import messages, protocol, text
 from simulator.server.errors import ApiError
 
 __all__ = ["TgiServer", "make", "settle"]
@@ -131,9 +132,10 @@ class TgiServer(DialectServer):
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         body = await protocol.read_json(http)
-        if not isinstance(body.get("messages"), list):
-            raise _form("missing field `messages`")
-        prompt = text.tokenize(protocol.chat_text(body["messages"] or [{"role": "user"}]))
+        if "messages" not in body:
+            raise form_error("missing field `messages`")
+        check(body, CHAT)
+        prompt = text.tokenize(messages.chat_text(body["messages"] or [{"role": "user"}]))
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         ask = self._ask(body, self._name(body), prompt, most)
         options: protocol.Json = body.get("stream_options") or {}
@@ -149,7 +151,10 @@ class TgiServer(DialectServer):
     async def _completions(self, http: web.Request) -> web.StreamResponse:
         body = await protocol.read_json(http)
         if "prompt" not in body:
-            raise _form("missing field `prompt`")
+            raise form_error("missing field `prompt`")
+        check(body, COMPLETION)
+        if not _is_prompt(body["prompt"]):
+            raise form_error("prompt: data did not match any variant of untagged enum Prompt")
         if body.get("suffix") is not None:
             self._metrics.refused("validation")
             said = "Suffix is not supported and can be achieved by preprocessing the prompt."
@@ -168,8 +173,9 @@ class TgiServer(DialectServer):
     async def _generate(self, http: web.Request) -> web.StreamResponse:
         body = await protocol.read_json(http)
         if not isinstance(body.get("inputs"), str):
-            raise _form("missing field `inputs`")
-        given: protocol.Json = body.get("parameters") or {}
+            raise form_error("missing field `inputs`")
+        given: protocol.Json = body.get("parameters", {})
+        check(given, PARAMETERS, "parameters")
         prompt = text.tokenize(body["inputs"])
         ask = self._ask(given | {"stream": False}, "tgi", prompt, given.get("max_new_tokens"))
         request = await self._limited(ask)
@@ -180,18 +186,13 @@ class TgiServer(DialectServer):
         name = body.get("model")
         return self._deployment.model if name in (None, "tgi") else str(name)
 
-    def _ask(self, body: protocol.Json, name: str, prompt: list[int], most: Any) -> Ask:
+    def _ask(self, body: protocol.Json, name: str, prompt: list[int], most: int | None) -> Ask:
         check_simulated({**body, "n": None})  # TGI reads no `n`
-        found: Any = body.get("stop")
-        if found is not None and not isinstance(found, list):
-            raise _form(f"stop: invalid type: {type(found).__name__}, expected a sequence")
-        stops = [str(each) for each in cast(list[Any], found or [])]
-        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
-            raise _form(f"max_tokens: invalid value `{most}`, expected u32")
+        stops: list[str] = body.get("stop") or []
         stream = bool(body.get("stream"))
         problem = self._problem(body, prompt, most, stops)
         room = self._deployment.max_model_len - len(prompt)
-        wanted = room if most is None else int(most)
+        wanted = room if most is None else most
         self._metrics.asked(None if problem else len(prompt), wanted)
         if problem:
             self._metrics.refused("validation")
@@ -244,7 +245,7 @@ class TgiServer(DialectServer):
     async def _tokenize(self, http: web.Request) -> web.Response:
         body = await protocol.read_json(http)
         if not isinstance(body.get("inputs"), str):
-            raise _form("missing field `inputs`")
+            raise form_error("missing field `inputs`")
         out: list[Any] = []
         at = 0
         for piece in text.pieces(body["inputs"]):
@@ -267,5 +268,7 @@ def _refusal(status: int, message: str, kind: str, is_stream: bool) -> ApiError:
     return made(status, message, kind=kind)
 
 
-def _form(found: str) -> ApiError:
-    return ApiError(422, found, kind="form")
+def _is_prompt(prompt: Any) -> bool:
+    """Return whether a prompt is a text or a list of texts."""
+    items = cast(list[Any], prompt) if isinstance(prompt, list) else [prompt]
+    return all(isinstance(item, str) for item in items)

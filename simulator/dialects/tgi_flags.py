@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from simulator.dialects import flags as command_line
-from simulator.engine.settings import Deployment, deploy
+from simulator.engine.settings import Deployment, EngineError, deploy
 from twin.engines import vllm_flags
 
+_MEMORY = "cuda-memory-fraction"
 _PORT = 3000
 _CONCURRENT = 128
 _BATCH = 256
@@ -40,11 +41,14 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         value = getattr(flags, flag.replace("-", "_"))
         return command_line.whole("tgi", flag, value, default)
 
+    memory = command_line.share("tgi", _MEMORY, flags.cuda_memory_fraction, 1.0)
+    if not 0 <= memory <= 1:
+        raise EngineError(f"ValueError: Invalid fraction value: {memory}. Allowed range: 0~1")
     model = flags.model_id or "bigscience/bloom-560m"
     words: dict[str, object] = {
         "tensor-parallel-size": whole("num-shard", 1),
         "max-model-len": -1,
-        "gpu-memory-utilization": float(flags.cuda_memory_fraction or 1.0),
+        "gpu-memory-utilization": memory,
         "max-num-seqs": whole("max-batch-size", _BATCH),
         "quantization": _QUANTIZED.get(flags.quantize or ""),
         "kv-cache-dtype": "fp8" if flags.kv_cache_dtype else None,

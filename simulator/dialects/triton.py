@@ -16,29 +16,19 @@ from typing import Any, cast
 from aiohttp import web
 
 from simulator.dialects import flags as command_line
+from simulator.dialects import triton_bodies
 from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
 from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
-from simulator.server import protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError
 from twin.engines import vllm_flags
 
 _PORT = 9000
 _MOST_TOKENS = 16
-_FORM = "form"
 _BATCH = re.compile(r"^max_batch_size:\s*(\d+)", re.MULTILINE)
-_COMMON = """
-model frequency_penalty ignore_eos logit_bias logprobs max_tokens min_tokens n presence_penalty seed
-stop stream stream_options temperature top_p user
-"""
-_CHAT_FIELDS = """
-messages top_logprobs max_completion_tokens response_format tools tool_choice function_call
-functions
-"""
-_CHAT = {*_COMMON.split(), *_CHAT_FIELDS.split()}
-_COMPLETION = {*_COMMON.split(), "prompt", "best_of", "echo", "suffix"}
 
 
 @dataclass(frozen=True)
@@ -126,7 +116,9 @@ class TritonServer(DialectServer):
     def failed(self, http: web.Request, error: ApiError) -> web.Response:
         """Return an error as FastAPI's `detail`."""
         detail: Any = error.message
-        if error.kind in (_FORM, "Bad Request"):
+        if isinstance(error, fields.FieldError):
+            return web.json_response({"detail": error.found}, status=422)
+        if error.kind == "Bad Request":
             where = error.param or ""
             detail = [{"type": "value_error", "loc": ["body", where], "msg": error.message}]
             return web.json_response({"detail": detail}, status=422)
@@ -159,9 +151,7 @@ class TritonServer(DialectServer):
         return web.json_response(self._card(name))
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        body = await self._read(http, _CHAT, "messages")
-        if not isinstance(body["messages"], list) or not body["messages"]:
-            raise _form("messages", "List should have at least 1 item after validation, not 0")
+        body = fields.checked(triton_bodies.Chat, await protocol.read_json(http))
         self._check(body)
         if body.get("logprobs") or body.get("top_logprobs") is not None:
             raise ApiError(400, "logprobs are currently available only for the vLLM backend")
@@ -170,7 +160,7 @@ class TritonServer(DialectServer):
             raise ApiError(400, said)
         most = body.get("max_completion_tokens")
         most = body.get("max_tokens") if most is None else most
-        prompt = text.tokenize(protocol.chat_text(body["messages"]))
+        prompt = text.tokenize(messages.chat_text(body["messages"]))
         ask = self._ask(body, prompt, most)
         if ask.stream:
             return await self._stream(http, body, ask, is_chat=True)
@@ -180,7 +170,7 @@ class TritonServer(DialectServer):
         return self.json(_body("chat.completion", ask, choice, _usage(ask, request.generated)))
 
     async def _completions(self, http: web.Request) -> web.StreamResponse:
-        body = await self._read(http, _COMPLETION, "prompt")
+        body = fields.checked(triton_bodies.Completion, await protocol.read_json(http))
         self._check(body)
         prompt = body["prompt"]
         if body.get("suffix") is not None:
@@ -197,22 +187,11 @@ class TritonServer(DialectServer):
         return self.json(_body("text_completion", ask, choice, _usage(ask, request.generated)))
 
     async def _embeddings(self, http: web.Request) -> web.Response:
-        body = await protocol.read_json(http)
-        if body.get("model") not in self._settings.models:
-            raise ApiError(400, f"Unknown model: {body.get('model')}")
+        body = fields.checked(triton_bodies.Embedding, await protocol.read_json(http))
+        if body["model"] not in self._settings.models:
+            raise ApiError(400, f"Unknown model: {body['model']}")
         said = "TRT-LLM backend and Python backend do not support embedding requests"
         raise ApiError(400, said)
-
-    async def _read(self, http: web.Request, known: set[str], needed: str) -> protocol.Json:
-        """Return the body; fields that the front end does not know are errors to it."""
-        body = await protocol.read_json(http)
-        for name in body:
-            if name not in known:
-                raise _form(name, "Extra inputs are not permitted")
-        for name in ("model", needed):
-            if body.get(name) is None:
-                raise _form(name, "Field required")
-        return body
 
     def _check(self, body: protocol.Json) -> None:
         """Refuse what the front end does, in its order."""
@@ -225,17 +204,11 @@ class TritonServer(DialectServer):
             raise ApiError(400, "logit bias is not currently supported")
         if body.get("stream_options") and not body.get("stream"):
             raise ApiError(400, "`stream_options` can only be used when `stream` is True")
-        for name, low, high in (("temperature", 0, 2), ("top_p", 0, 1)):
-            value = body.get(name)
-            if value is not None and not low <= value <= high:
-                raise _form(name, f"Input should be between {low} and {high}")
 
-    def _ask(self, body: protocol.Json, prompt: list[int], most: Any) -> Ask:
+    def _ask(self, body: protocol.Json, prompt: list[int], most: int | None) -> Ask:
         check_simulated(body)
         longest = self._deployment.max_model_len
         wanted = self._settings.most_tokens if most is None else most
-        if not isinstance(wanted, int) or wanted < 0:
-            raise _form("max_tokens", "Input should be greater than or equal to 0")
         if len(prompt) >= longest:
             raise ApiError(
                 500,
@@ -259,10 +232,6 @@ class TritonServer(DialectServer):
         options: protocol.Json = body.get("stream_options") or {}
         wants = bool(options.get("include_usage"))
         return await self.streamed(http, ask, _Events(ask, is_chat=is_chat, include_usage=wants))
-
-
-def _form(field: str, message: str) -> ApiError:
-    return ApiError(422, message, param=field, kind=_FORM)
 
 
 def _usage(ask: Ask, generated: int) -> Any:

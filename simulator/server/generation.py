@@ -6,7 +6,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine, EngineBusyError
 from simulator.engine.request import FinishReason, Request
-from simulator.server import protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError, engine_dead
 from simulator.server.models_api import ServedModels
 from simulator.server.tracing import tracer_of
@@ -45,12 +45,17 @@ class Generation:
         return await self._answer(http, chat=True)
 
     async def _answer(self, http: web.Request, *, chat: bool) -> web.StreamResponse:
-        body = await protocol.read_json(http)
+        form = fields.VllmChat if chat else fields.VllmCompletion
+        body = fields.checked(form, await protocol.read_json(http))
         model, adapter = self._models.resolve(body.get("model"))
         if self._engine.deployment.pooling:
             raise ApiError(400, "The model does not support Completions API")
         if self._engine.dead:
             raise engine_dead()
+        deployment = self._engine.deployment
+        messages.refuse_media(
+            body.get("messages"), deployment.model, has_vision=deployment.shape.vision
+        )
         ask = protocol.read_ask(
             body, model, self._longest, chat=chat, has_auto_tools=self._has_auto_tools
         )

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from simulator.engine.engine import Engine
-from simulator.server import adapter_files, protocol
+from simulator.server import adapter_files, fields, protocol
 from simulator.server.errors import ApiError, unknown_model
 
 _LARGEST_RANK = 16  # vLLM's default of --max-lora-rank
@@ -81,8 +81,8 @@ class ServedModels:
 
     async def load(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/load_lora_adapter`."""
-        body = await protocol.read_json(http)
-        name, path = _required(body, "lora_name"), _required(body, "lora_path")
+        body = fields.checked(fields.VllmAdapter, await protocol.read_json(http))
+        name, path = body["lora_name"], body["lora_path"]
         if not name or not path:
             raise _invalid("Both 'lora_name' and 'lora_path' must be provided.")
         if name in self._deployment.served_names:
@@ -108,7 +108,7 @@ class ServedModels:
 
     async def unload(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/unload_lora_adapter`."""
-        name = _required(await protocol.read_json(http), "lora_name")
+        name = fields.checked(fields.VllmNoAdapter, await protocol.read_json(http))["lora_name"]
         if not name:
             raise _invalid("'lora_name' needs to be provided to unload a LoRA adapter.")
         if name not in self.adapters:
@@ -116,12 +116,6 @@ class ServedModels:
         del self.adapters[name]
         self._engine.adapters.forget(name)
         return web.Response(text=f"Success: LoRA adapter '{name}' removed successfully.")
-
-
-def _required(body: protocol.Json, name: str) -> Any:
-    if name not in body:
-        raise protocol.invalid(f"body.{name}", "missing", "'msg': 'Field required'")
-    return body[name]
 
 
 def _invalid(message: str) -> ApiError:

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from simulator.server import shapes, text
 from simulator.server.errors import ApiError
+from simulator.server.messages import chat_text
 from simulator.server.structured import Form, form_of
 
 Json = dict[str, Any]
@@ -104,32 +105,6 @@ def _refuse(body: Json) -> None:
             raise ApiError(400, f"{name} is not available on a simulated engine.", param=name)
 
 
-def chat_text(messages: Any) -> str:
-    """Return the prompt that a chat template would make of messages.
-
-    Raises:
-        ApiError: a message has no role, or content that is neither text nor parts of it.
-    """
-    if messages == []:
-        raise ApiError(
-            400,
-            "Cannot apply chat template to an empty conversation. Provide at least one message.",
-        )
-    if not isinstance(messages, list):
-        raise ApiError(400, "messages must be a list with at least one item.", param="messages")
-    out: list[str] = []
-    items = cast(list[Any], messages)
-    for message in items:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):  # pyright: ignore[reportUnknownMemberType]
-            raise ApiError(400, "each of messages must have a role.", param="messages")
-        content: Any = message.get("content") or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(content, list):
-            parts = cast(list[Any], content)
-            content = "".join(str(part.get("text", "")) for part in parts)
-        out.append(f"<{message['role']}>\n{content}\n")
-    return "".join(out) + "<assistant>\n"
-
-
 def prompt_tokens(prompt: Any, name: str = "prompt") -> list[list[int]]:
     """Return the prompts of a completion or embedding request as tokens.
 
@@ -201,7 +176,9 @@ def read_ask(
 
 def _longest_answer(body: Json, prompt: int, longest: int, *, chat: bool) -> int:
     """Return the most tokens of the answer; refuse what the context has no room for."""
-    most: Any = body.get("max_completion_tokens") if chat else None
+    most: Any = None
+    if chat:
+        most = _field(body, "max_completion_tokens", _integer(1), "at least 1")
     if most is None:
         default = longest - prompt if chat else 16
         most = _field(body, "max_tokens", _integer(1), "at least 1", default)

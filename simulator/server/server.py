@@ -7,7 +7,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
-from simulator.server import protocol, text
+from simulator.server import fields, messages, protocol, text
 from simulator.server.errors import ApiError
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
@@ -104,10 +104,15 @@ class ApiServer(HttpServer):
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _tokenize(self, http: web.Request) -> web.Response:
-        body = await protocol.read_json(http)
+        body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
         self._models.resolve(body.get("model"))
         if "messages" in body:
-            tokens = text.tokenize(protocol.chat_text(body["messages"]))
+            messages.refuse_media(
+                body["messages"],
+                self._deployment.model,
+                has_vision=self._deployment.shape.vision,
+            )
+            tokens = text.tokenize(messages.chat_text(body["messages"]))
         else:
             tokens = protocol.prompt_tokens(body.get("prompt"))[0]
         longest = self._deployment.max_model_len
@@ -115,7 +120,7 @@ class ApiServer(HttpServer):
         return web.json_response({**answer, "token_strs": None})
 
     async def _embeddings(self, http: web.Request) -> web.Response:
-        body = await protocol.read_json(http)
+        body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
         model, adapter = self._models.resolve(body.get("model"))
         prompts = protocol.prompt_tokens(body.get("input"), "input")
         for prompt in prompts:

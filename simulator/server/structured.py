@@ -42,7 +42,7 @@ def form_of(body: Json, *, has_auto_tools: bool) -> Form | None:
     """Return the form that a chat asks for; None: text.
 
     Args:
-        body: of the request.
+        body: of the request, its fields checked (`simulator.server.fields`).
         has_auto_tools: whether the server has `--enable-auto-tool-choice`.
 
     Raises:
@@ -87,7 +87,7 @@ def _tool(body: Json, *, has_auto_tools: bool) -> tuple[Json, bool] | None:
         )
     if choice == "required":
         return functions[0], True
-    name = choice.get("function", {}).get("name") if isinstance(choice, dict) else choice  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    name = choice["function"]["name"]
     for function in functions:
         if function["name"] == name:
             return function, False
@@ -104,7 +104,11 @@ def written(schema: Json) -> str:
     Raises:
         ApiError: 400, where it cannot be filled here.
     """
-    return json.dumps(_filled(schema, schema, 0))
+    try:
+        return json.dumps(_filled(schema, schema, 0))
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        # any rule of a schema can be of any type: what fails below was not of its rule's
+        raise _unfillable("a rule that is not as JSON Schema has it") from error
 
 
 def _filled(schema: Any, root: Json, depth: int) -> Any:
@@ -137,19 +141,26 @@ def _resolved(rules: Json, root: Json, depth: int) -> Json:
     """Return rules with what they refer to, and with all of `allOf`."""
     rules = dict(rules)
     while "$ref" in rules:
-        found: Any = root
-        for part in str(rules["$ref"]).removeprefix("#").strip("/").split("/"):
-            found = found[part] if part else found
+        found = _referred(str(rules["$ref"]), root)
         rules = {**found, **{key: value for key, value in rules.items() if key != "$ref"}}
         depth += 1
         if depth > _DEEPEST:
             raise _unfillable("a schema without an end")
     for part in rules.pop("allOf", []) if "allOf" in rules else ():
-        more = _resolved(dict(part), root, depth + 1)
+        more = _resolved({} if part is True else dict(part), root, depth + 1)
         rules["properties"] = {**rules.get("properties", {}), **more.get("properties", {})}
         rules["required"] = [*rules.get("required", []), *more.get("required", [])]
         rules = {**more, **rules}
     return rules
+
+
+def _referred(where: str, root: Json) -> Json:
+    found: Any = root
+    for part in where.removeprefix("#").strip("/").split("/"):
+        if part and (not isinstance(found, dict) or part not in found):
+            raise _unfillable(f"a $ref to what is not there ({where})")
+        found = cast(Json, found)[part] if part else cast(Any, found)
+    return {} if found is True else found
 
 
 def _list(rules: Json, root: Json, depth: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""SGLang's command line. Flags: sglang 0.5.23 `srt/arg_groups`."""
+"""SGLang's command line. Flags: sglang 0.5.21 `srt/arg_groups`."""
 
 from .spec import Serving
 

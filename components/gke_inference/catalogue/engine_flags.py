@@ -81,7 +81,7 @@ def flags(engine: str) -> Mapping[str, Flag]:
         name = dashed.removeprefix("--")
         made[name] = Flag(
             aliases=tuple(entry.get("aliases", ())),
-            choices=tuple(entry.get("choices", ())),
+            choices=tuple(map(str, entry.get("choices", ()))),
             name=name,
             owner=owned.get(name),
             type=entry["type"],

@@ -22,6 +22,9 @@ _VERSION = re.compile(r"/[0-9a-f]{12}$")
 """How `models push` names a version by default: digits that would read as a size."""
 SAMPLE = "gke_inference_sample"
 """Set in the `config.json` of a sample."""
+_SEES = re.compile(r"(?i)(?:^|[-_./])(?:vl|vision|omni)(?:[-_.]|$)")
+_READ = "config "
+"""How the source of a model begins whose `config.json` was read, which would name a tower."""
 _QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
 
 
@@ -51,6 +54,8 @@ class ModelShape:
     """Attention heads; 0: not known."""
     window: tuple[int, ...] = ()
     """Tokens, layers: so many layers attend to so many tokens at most."""
+    vision: bool | None = None
+    """Whether it takes images; None: not known."""
 
     @property
     def weights_gb(self) -> float:
@@ -98,6 +103,7 @@ def shape(model: Architecture) -> ModelShape:
         looked_up_billion=model.looked_up_billion,
         heads=model.heads,
         window=model.window,
+        vision=model.is_vision or (False if model.source.startswith(_READ) else None),
     )
 
 
@@ -118,7 +124,15 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
     for pattern, found in _BITS:
         if not bits and pattern.search(name):
             bits = found
-    return replace(made, bits=bits or made.bits, embedding=_EMBEDDING.search(name) is not None)
+    vision = made.vision
+    if not vision and _SEES.search(name):
+        vision = None  # such as a sibling with a tower, whose sizes are those of the other
+    return replace(
+        made,
+        bits=bits or made.bits,
+        embedding=_EMBEDDING.search(name) is not None,
+        vision=vision,
+    )
 
 
 def _estimate(name: str) -> ModelShape:
@@ -157,8 +171,10 @@ def shape_in(directory: Path, model: str, quantization: str | None = None) -> Mo
         if config.get(SAMPLE):
             return None
         heads = int(config["num_attention_heads"])
+        named = shape_of(model, quantization)
         return replace(
-            shape_of(model, quantization),
+            named,
+            vision=named.vision or "vision_config" in config,
             layers=int(config["num_hidden_layers"]),
             kv_heads=int(config.get("num_key_value_heads", heads)),
             head_dim=int(config.get("head_dim", int(config["hidden_size"]) // heads)),

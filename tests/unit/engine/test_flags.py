@@ -170,3 +170,9 @@ def test_every_engine_of_the_table_has_a_command_and_an_image_of_the_lock():
         for able in engine(name).hardware.values():
             assert versions.image(able.image).repository
             assert able.source
+
+
+def test_choices_of_numbers_are_written_as_text():
+    flag = engine_flags.flags("sglang")["max-lora-chunk-size"]
+    assert flag.problem("32") is None
+    assert "must be one of 16, 32, 64, 128" in str(flag.problem("33"))

@@ -124,9 +124,73 @@ def test_bad_requests_are_refused_in_sglangs_words(fields: Any, kind: str, messa
     assert body["message"].startswith(message)
 
 
-@pytest.mark.parametrize("name", ["tools", "response_format", "logprobs", "regex"])
-def test_what_is_not_simulated_is_refused_and_not_ignored(name: str):
-    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: [1]}))
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("frequency_penalty", "hot", "float_parsing"),
+        ("ignore_eos", None, "bool_type"),
+        ("logit_bias", [], "dict_type"),
+        ("logprobs", [1], "bool_type"),
+        ("lora_path", 5, "list_type"),
+        ("max_completion_tokens", "many", "int_parsing"),
+        ("max_tokens", [], "int_type"),
+        ("messages", "hello", "list_type"),
+        ("min_tokens", "x", "int_parsing"),
+        ("model", [1], "string_type"),
+        ("n", "two", "int_parsing"),
+        ("presence_penalty", {}, "float_type"),
+        ("priority", "x", "int_parsing"),
+        ("regex", [1], "string_type"),
+        ("response_format", [1], "model_attributes_type"),
+        ("seed", "x", "int_parsing"),
+        ("stop", 5, "string_type"),
+        ("stream", "maybe", "bool_parsing"),
+        ("stream_options", "usage", "model_attributes_type"),
+        ("temperature", "hot", "float_parsing"),
+        ("tool_choice", 5, "literal_error"),
+        ("tools", [{"type": "function"}], "missing"),
+        ("top_logprobs", "x", "int_parsing"),
+        ("top_p", {}, "float_type"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_400_with_fastapis_words(name: str, value: Any, kind: str):
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: value}))
+    assert (status, body["type"], body["param"]) == (400, "Bad Request", None)
+    found = f"{{'type': '{kind}', 'loc': ('body', '{name}'"
+    assert body["message"].partition(":\n  ")[2].startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/completions", {}),
+        ("/v1/completions", {"prompt": 5}),
+        ("/v1/completions", {"prompt": "x", "best_of": "two"}),
+        ("/v1/completions", {"prompt": "x", "max_tokens": None}),
+        ("/v1/completions", {"prompt": "x", "suffix": 5}),
+        ("/v1/embeddings", {"input": "x", "dimensions": "many"}),
+        ("/tokenize", {"prompt": 5}),
+        ("/load_lora_adapter", {"lora_name": [1], "lora_path": "/mnt/a"}),
+        ("/unload_lora_adapter", {}),
+    ],
+)
+def test_other_routes_check_types_too(path: str, fields: Any):
+    ((status, body),) = asked("sglang", [*ARGUMENTS, *ADAPTERS], (path, fields))
+    assert status == 400
+    assert "validation error" in body["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tools", [{"function": {"name": "book"}}]),
+        ("response_format", {"type": "json_object"}),
+        ("logprobs", True),
+        ("regex", "[a-z]+"),
+    ],
+)
+def test_what_is_not_simulated_is_refused_and_not_ignored(name: str, value: Any):
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: value}))
     assert (status, body["param"]) == (400, name)
     assert body["message"] == f"{name} is not available on a simulated engine."
 
@@ -212,3 +276,54 @@ def test_a_context_beyond_the_cache_starts_and_refuses_long_prompts():
     settings = sglang.settle(flags, ON_H100)
     assert settings.deployment.max_model_len == 131072
     assert settings.longest_request < 131071
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("{lora_name: sql}", "json.decoder.JSONDecodeError: Expecting property name"),
+        ('{"lora_name": "sql"}', "AssertionError: .* looks like a JSON str"),
+    ],
+)
+def test_an_adapter_that_is_no_json_ends_it_with_sglangs_error(word: str, problem: str):
+    with pytest.raises(EngineError, match=problem):
+        sglang.settle([*ARGUMENTS, "--lora-paths", word], ON_H100)
+
+
+@pytest.mark.parametrize(
+    ("flag", "kind"),
+    [
+        ("chunked-prefill-size", "int"),
+        ("context-length", "int"),
+        ("decode-log-interval", "int"),
+        ("max-queued-requests", "int"),
+        ("max-running-requests", "int"),
+        ("mem-fraction-static", "float"),
+        ("page-size", "int"),
+        ("tp-size", "int"),
+    ],
+)
+def test_a_value_of_the_wrong_type_ends_it_with_argparses_message(
+    flag: str, kind: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as ended:
+        sglang.settle([*ARGUMENTS, f"--{flag}=many"], ON_H100)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"--{flag}" in said
+    assert said.endswith(f"invalid {kind} value: 'many'")
+
+
+def test_a_choice_of_numbers_is_a_choice(capsys: pytest.CaptureFixture[str]):
+    sglang.settle([*ARGUMENTS, "--max-lora-chunk-size=32"], ON_H100)
+    with pytest.raises(SystemExit):
+        sglang.settle([*ARGUMENTS, "--max-lora-chunk-size=33"], ON_H100)
+    assert "invalid choice: '33'" in capsys.readouterr().err
+
+
+def test_an_image_is_refused_and_not_ignored():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [{"role": "user", "content": [image]}]
+    ((status, body),) = asked("sglang", ARGUMENTS, chat(messages=messages))
+    assert status == 400
+    assert "image_url in messages is not available" in body["message"]

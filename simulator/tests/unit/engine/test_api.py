@@ -128,7 +128,7 @@ def test_an_unknown_model_is_not_found_and_the_served_ones_are_named():
         ({"prompt": "x", "temperature": -1}, "temperature must be between"),
         ({"prompt": "x", "n": 2}, "n must be 1"),
         ({"prompt": "x", "logprobs": 3}, "logprobs is not available"),
-        ({"prompt": "x", "stop": 5}, "stop must be a text"),
+        ({"prompt": "x", "stop": 5}, "'loc': ('body', 'stop', 'str')"),
         ({"prompt": "x", "stream_options": {"include_usage": True}}, "stream=True"),
         ({"prompt": ["a", "b"]}, "one prompt a request"),
     ],
@@ -138,6 +138,97 @@ def test_a_bad_request_is_refused_with_a_reason(body: Any, problem: str):
     assert status == 400
     assert problem in answer["error"]["message"]
     assert answer["error"]["code"] == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("echo", "maybe", "bool_parsing"),
+        ("frequency_penalty", "hot", "float_parsing"),
+        ("ignore_eos", None, "bool_type"),
+        ("logit_bias", [], "dict_type"),
+        ("logprobs", [1], "bool_type"),
+        ("max_completion_tokens", "many", "int_parsing"),
+        ("max_tokens", [], "int_type"),
+        ("messages", "hello", "list_type"),
+        ("min_tokens", "x", "int_parsing"),
+        ("model", [1], "string_type"),
+        ("n", "two", "int_parsing"),
+        ("presence_penalty", {}, "float_type"),
+        ("priority", "x", "int_parsing"),
+        ("prompt_logprobs", "x", "int_parsing"),
+        ("response_format", "json", "model_attributes_type"),
+        ("response_format", {"type": "json_schema", "json_schema": {}}, "missing"),
+        ("seed", 2**63, "less_than"),
+        ("stop", 5, "string_type"),
+        ("stream", "maybe", "bool_parsing"),
+        ("stream_options", "usage", "model_attributes_type"),
+        ("temperature", "hot", "float_parsing"),
+        ("tool_choice", 5, "literal_error"),
+        ("tools", [{"type": "function"}], "missing"),
+        ("tools", [{"function": {}}], "missing"),
+        ("top_logprobs", "x", "int_parsing"),
+        ("top_p", {}, "float_type"),
+        ("use_beam_search", "maybe", "bool_parsing"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_400_with_fastapis_words(name: str, value: Any, kind: str):
+    status, body = post(deployment(), "/v1/chat/completions", {**CHAT, name: value})
+    assert (status, body["error"]["type"]) == (400, "Bad Request")
+    found = f"{{'type': '{kind}', 'loc': ('body', '{name}'"
+    assert body["error"]["message"].partition(":\n  ")[2].startswith(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": 5}),
+        ("/v1/completions", {"prompt": "x", "logprobs": "many"}),
+        ("/v1/completions", {"prompt": "x", "suffix": 5}),
+        ("/tokenize", {"prompt": 5}),
+        ("/tokenize", {"messages": "hello"}),
+    ],
+)
+def test_other_routes_check_types_too(path: str, body: Any):
+    status, answer = post(deployment(), path, body)
+    assert status == 400
+    assert "validation error" in answer["error"]["message"]
+
+
+def test_a_number_in_quotes_is_a_number():
+    status, body = post(deployment(), "/v1/chat/completions", {**CHAT, "max_tokens": "3"})
+    assert (status, body["usage"]["completion_tokens"]) == (200, 3)
+
+
+@pytest.mark.parametrize("content", [5, [5], [{"type": "text", "text": 5}]])
+def test_content_that_is_no_text_is_refused(content: Any):
+    messages = [{"role": "user", "content": content}]
+    status, body = post(deployment(), "/v1/chat/completions", {"messages": messages})
+    assert status == 400
+    assert "content must be" in body["error"]["message"]
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+PICTURED = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, IMAGE]}]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
+def test_an_image_for_a_model_of_text_is_refused_in_vllms_words(path: str):
+    status, body = post(deployment(), path, {"messages": PICTURED})
+    assert (status, body["error"]["type"]) == (400, "BadRequestError")
+    assert body["error"]["message"] == "llama-3.1-8b is not a multimodal model"
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["Qwen/Qwen2.5-VL-7B-Instruct", "Qwen/Qwen3-VL-4B-Instruct", "gemma-4-12b", "someones-3b"],
+)
+def test_an_image_for_a_model_that_may_have_vision_is_refused_and_not_ignored(model: str):
+    made = deployment(model=model)
+    status, body = post(made, "/v1/chat/completions", {"messages": PICTURED})
+    assert status == 400
+    said = "image_url in messages is not available on a simulated engine."
+    assert body["error"]["message"] == said
 
 
 def test_a_prompt_beyond_the_context_is_refused_in_vllms_words():

@@ -74,6 +74,24 @@ def test_a_schema_that_cannot_be_filled_is_refused_in_words():
         written({"type": "string", "pattern": "^[A-Z]{3}$"})
 
 
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"$ref": "#/$defs/node"}, r"a \$ref to what is not there \(#/\$defs/node\)"),
+        ({"$ref": 5}, r"a \$ref to what is not there"),
+        ({"enum": []}, "a rule that is not as JSON Schema has it"),
+        ({"type": "string", "minLength": "many"}, "a rule that is not as JSON Schema has it"),
+        ({"type": "object", "required": 5}, "a rule that is not as JSON Schema has it"),
+        ({"type": "integer", "minimum": "low"}, "a rule that is not as JSON Schema has it"),
+        ({"items": 5, "minItems": 1}, "a rule that is not as JSON Schema has it"),
+        ({"anyOf": 5}, "a rule that is not as JSON Schema has it"),
+    ],
+)
+def test_a_schema_that_does_not_hold_together_is_refused(schema: Any, problem: str):
+    with pytest.raises(ApiError, match=problem):
+        written(schema)
+
+
 def test_an_answer_of_a_schema_is_a_document_of_it():
     schema = {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}}
     choice = answered({"response_format": schema})
