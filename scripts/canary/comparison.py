@@ -88,6 +88,17 @@ def _log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
 
 
+def common_bounds(
+    one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Return two histograms by the bounds that both have."""
+    both = {bound for bound, _ in one} & {bound for bound, _ in other}
+    first, second = (
+        sorted(each for each in histogram if each[0] in both) for histogram in (one, other)
+    )
+    return first, second
+
+
 def slow(buckets: Sequence[tuple[float, float]], threshold: float) -> Share:
     """Return the requests of a histogram that took longer than a threshold.
 

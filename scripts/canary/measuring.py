@@ -11,9 +11,9 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from infra.plan import Plan
-from infra.stack import Exposure
+from infra.stack import Engine, Exposure
 from scripts.accept.deployed import Deployed
-from scripts.canary.comparison import Share, bound_of_quantile, slow
+from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
 from scripts.canary.steps import Sight
 from twin.cluster.monitoring.promql import Sample
 
@@ -25,6 +25,7 @@ _NOT_THE_VERSIONS: Final = "BadRequest|ModelServerError"
 balancer counts. The picker's v1.2.0 does not see those behind Envoy: it looks for a header `status`
 (pkg/epp/handlers/server.go)."""
 _QUANTILE: Final = 0.95
+_LATE: Final = "late first tokens"
 Counters = dict[frozenset[tuple[str, str]], float]
 
 
@@ -75,19 +76,20 @@ def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Vers
     if canary is None:
         raise ValueError(f"{model} must have a canary")
     kind = "external_regional" if platform.gateway.exposure is Exposure.EXTERNAL else "internal"
-    metrics = engine(platform.models[model].engine.value).metrics
+    stable = platform.models[model].engine
 
-    def version(name: str) -> Version:
+    def version(name: str, runs_in: Engine) -> Version:
         served = plan.models[name][0]
         return Version(
             served.object_name,
             served.namespace,
             f"loadbalancing_googleapis_com:https_{kind}",
-            metrics.first_token,
+            engine(runs_in.value).metrics.first_token,
             is_twin=is_twin,
         )
 
-    return version(f"{model}-{canary.version}"), version(model)
+    newer = version(f"{model}-{canary.version}", canary.engine or stable)
+    return newer, version(model, stable)
 
 
 @dataclass
@@ -125,19 +127,30 @@ class Measured:
             return Share(min(bad, total), total)
 
         measures = {"errors": (errors(self.canary), errors(self.stable))}
-        if self.canary.first_token is not None:
-            buckets = [
-                _cumulative(grown.get((each.object_name, "buckets"), {}))
-                for each in (self.canary, self.stable)
-            ]
-            threshold = self.threshold_seconds
-            if threshold is None:
-                threshold = bound_of_quantile(buckets[1], _QUANTILE) or math.inf
-            measures["late first tokens"] = (
-                slow(buckets[0], threshold),
-                slow(buckets[1], threshold),
-            )
-        return Sight(measures)
+        found = self._late(grown)
+        if isinstance(found, str):
+            return Sight(measures, {_LATE: found})
+        return Sight({**measures, _LATE: found})
+
+    def _late(self, grown: Mapping[tuple[str, str], Counters]) -> tuple[Share, Share] | str:
+        """Return the late first tokens of both versions, or why they cannot be compared."""
+        if self.canary.first_token is None or self.stable.first_token is None:
+            return "an engine does not export the time to the first token"
+        canary, stable = (
+            _cumulative(grown.get((each.object_name, "buckets"), {}))
+            for each in (self.canary, self.stable)
+        )
+        # Without requests an engine may have no buckets yet, and their bounds are not known.
+        if canary and stable:
+            canary, stable = common_bounds(canary, stable)
+            if len(canary) < 2 or (
+                self.threshold_seconds is not None and canary[-2][0] < self.threshold_seconds
+            ):
+                return "the histograms of both engines have no bound in common to compare at"
+        threshold = self.threshold_seconds
+        if threshold is None:
+            threshold = bound_of_quantile(stable, _QUANTILE) or math.inf
+        return slow(canary, threshold), slow(stable, threshold)
 
     def _read(self) -> dict[tuple[str, str], Counters]:
         """Return all counters by version and kind, of every cluster."""

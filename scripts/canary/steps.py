@@ -1,7 +1,7 @@
 """The steps of a canary: raise its share, look, and go on or roll back."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -21,6 +21,8 @@ class Sight:
 
     measures: dict[str, tuple[Share, Share]]
     """Shares of the canary and of the stable version, by what is bad in words."""
+    not_comparable: dict[str, str] = field(default_factory=dict[str, str])
+    """Why something is not measured, by what is bad in words."""
 
 
 class Measuring(Protocol):
@@ -141,10 +143,12 @@ class Canary:
 
 
 def _words(sight: Sight) -> str:
-    return ", ".join(
+    compared = [
         f"{name} {canary.bad}/{canary.total} (stable {stable.bad}/{stable.total})"
         for name, (canary, stable) in sight.measures.items()
-    )
+    ]
+    others = [f"{name} not comparable: {why}" for name, why in sight.not_comparable.items()]
+    return ", ".join([*compared, *others])
 
 
 def check_steps(steps: Sequence[int]) -> str:

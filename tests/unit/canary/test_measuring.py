@@ -1,16 +1,19 @@
 """Counters of two versions, and the share of a canary in a stack file."""
 
+import json
 import math
 import shutil
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
-from infra.reading.load import STACKS
+from infra.plan import Plan, resolve
+from infra.reading.load import STACKS, parse
 from infra.stack.problems import StackError
 from scripts.canary.comparison import Share
-from scripts.canary.measuring import Measured, Version, counters_of, growth
+from scripts.canary.measuring import Measured, Version, counters_of, growth, versions_of
 from scripts.canary.percent import write_percent
 from twin.cluster.monitoring.promql import Sample
 
@@ -79,6 +82,71 @@ def test_requests_are_counted_from_the_beginning_of_a_step():
         "errors": (Share(10, 30), Share(1, 50)),
         "late first tokens": (Share(20, 20), Share(5, 50)),
     }
+
+
+def engines_stack() -> Plan:
+    whole = yaml.safe_load((EXAMPLE.parent / "engines" / "Pulumi.engines.yaml").read_text())
+    return resolve(parse(json.dumps(whole["config"]["gke-inference:platform"])))
+
+
+def test_each_version_is_measured_by_the_metrics_of_its_own_engine():
+    newer, older = versions_of(engines_stack(), "llama-3.1-8b", is_twin=True)
+    assert newer.first_token == "sglang:time_to_first_token_seconds"
+    assert older.first_token == "vllm:time_to_first_token_seconds"
+
+
+class Histograms:
+    """Answers with the buckets of two engines; each was asked for by its own histogram."""
+
+    matchers = 'cluster="c"'
+    load_balancer_matchers = ""
+
+    def __init__(self, canary, stable):
+        self._of = {"sglang:ttft": canary, "vllm:ttft": stable}
+        self.is_begun = False
+
+    def query(self, expression):
+        for name, buckets in self._of.items():
+            if expression.startswith(f"{name}_bucket") and self.is_begun:
+                return [Sample({"le": le}, count, 0.0) for le, count in buckets.items()]
+        return []
+
+
+def look_at(canary, stable, threshold, histogram="sglang:ttft"):
+    cluster = Histograms(canary, stable)
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
+    newer = Version("llama-v2", "search", "lb:https", histogram, is_twin=True)
+    measured = Measured(deployed, ("us",), newer, STABLE, threshold)
+    measured.begin()
+    cluster.is_begun = True
+    return measured.look()
+
+
+SGLANG = {"0.4": 10.0, "1.0": 60.0, "2.0": 90.0, "10.0": 99.0, "+Inf": 100.0}
+VLLM = {"0.5": 10.0, "1.0": 95.0, "2.5": 98.0, "10.0": 100.0, "+Inf": 100.0}
+
+
+def test_two_engines_are_compared_at_a_bound_that_both_histograms_have():
+    at_own_percentile = look_at(SGLANG, VLLM, None).measures["late first tokens"]
+    assert at_own_percentile == (Share(40, 100), Share(5, 100))
+    of_slo = look_at(SGLANG, VLLM, 2.0).measures["late first tokens"]
+    assert of_slo == (Share(1, 100), Share(0, 100))  # at 10 s
+
+
+@pytest.mark.parametrize(
+    ("canary", "threshold", "first_token"),
+    [
+        ({"0.4": 10.0, "+Inf": 100.0}, None, "sglang:ttft"),
+        (SGLANG, 20.0, "sglang:ttft"),
+        (SGLANG, 1.0, None),
+    ],
+)
+def test_engines_without_a_bound_in_common_are_judged_by_errors_alone(
+    canary, threshold, first_token
+):
+    sight = look_at(canary, VLLM, threshold, first_token)
+    assert list(sight.measures) == ["errors"]
+    assert list(sight.not_comparable) == ["late first tokens"]
 
 
 def test_the_series_of_a_version_are_not_those_of_the_other():
