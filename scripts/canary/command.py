@@ -22,6 +22,7 @@ GitOption = Annotated[
     Path | None,
     typer.Option(help="Checkout of the repository that delivers the stack, where git does."),
 ]
+_CLOUD_HOLD_SECONDS = 300.0
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 canary = typer.Typer()
@@ -62,6 +63,9 @@ def run(
     """
     check_stack(stack)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
+    if cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
+        message = "must be 5m or more with --cloud, where metrics arrive minutes late"
+        raise CommandError(f"--hold: {message}, got {hold!r}")
     plan = _checked(stack, model, git)
     with open_backend(stack, cloud=cloud) as backend:
         # HTTP clients take seconds to load, and what is wrong is said before

@@ -53,11 +53,16 @@ class Version:
         name = f"{self.namespace}-{self.object_name}(-ip-[a-z0-9]+)?"
         return f'backend_target_name=~"gkegw1-[a-z0-9]+-{name}-[0-9]+-[a-z0-9]+"'
 
-    def expressions(self, matchers: str) -> dict[str, str]:
-        """Return the counters of the version in one cluster, by what they count."""
+    def expressions(self, matchers: str, of_balancer: str) -> dict[str, str]:
+        """Return the counters of the version in one cluster, by what they count.
+
+        Args:
+            matchers: Of what is scraped in the cluster.
+            of_balancer: Of the series of load balancers, which are of a region.
+        """
         job, where = self.object_name, f'namespace="{self.namespace}",{matchers}'
         picker = f'job="{job}-picker",{where}'
-        backend = f"{self._backend},{matchers}"
+        backend = f"{self._backend},{of_balancer}"
         found = {
             "answered": f"{self.balancer}_{_ANSWERED}{{{backend}}}",
             "failed": f'{self.balancer}_{_ANSWERED}{{response_code_class="500",{backend}}}',
@@ -120,9 +125,12 @@ class Measured:
         def errors(version: Version) -> Share:
             name = version.object_name
             refused = round(sums.get((name, "refused"), 0.0))
-            # A pool without its picker is open: then the load balancer alone has its requests.
-            known = max(sums.get((name, each), 0.0) for each in ("answered", "picked"))
-            total = round(known) + refused
+            answered = round(sums.get((name, "answered"), 0.0))
+            # The load balancer's series come minutes later than the picker's, and their name is
+            # assumed: without them nobody knows how many of the picked requests failed.
+            if not answered and sums.get((name, "picked"), 0.0) > 0:
+                return Share(0, 0)
+            total = answered + refused
             bad = round(sums.get((name, "failed"), 0.0)) + refused
             return Share(min(bad, total), total)
 
@@ -158,7 +166,9 @@ class Measured:
         for region in self.regions:
             cluster = self.deployed.clusters[region]
             for version in (self.canary, self.stable):
-                for kind, expression in version.expressions(cluster.matchers).items():
+                for kind, expression in version.expressions(
+                    cluster.matchers, cluster.load_balancer_matchers
+                ).items():
                     samples = counters_of(cluster.query(expression), region)
                     found.setdefault((version.object_name, kind), {}).update(samples)
         return found

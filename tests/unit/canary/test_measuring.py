@@ -40,6 +40,7 @@ class Cluster:
     """Answers expressions from a dictionary of words in them."""
 
     matchers = 'cluster="c"'
+    load_balancer_matchers = 'region="us"'
 
     def __init__(self):
         self.values: dict[tuple[str, str], float] = {}
@@ -72,7 +73,8 @@ def test_requests_are_counted_from_the_beginning_of_a_step():
         ("llama", "picked"): 150.0,
         ("llama", "answered"): 50.0,
         ("llama", "failed"): 4.0,
-        ("llama-v2", "picked"): 20.0,
+        ("llama-v2", "picked"): 25.0,
+        ("llama-v2", "answered"): 20.0,  # five are on their way
         ("llama-v2", "refused"): 10.0,
         ("llama", "0.5"): 45.0,
         ("llama", "+Inf"): 50.0,
@@ -150,10 +152,34 @@ def test_engines_without_a_bound_in_common_are_judged_by_errors_alone(
 
 
 def test_the_series_of_a_version_are_not_those_of_the_other():
-    assert 'backend_name="pool/search/llama"' in STABLE.expressions("x")["failed"]
-    cloud = Version("llama", "search", "lb", None).expressions('cluster="c"')
+    assert 'backend_name="pool/search/llama"' in STABLE.expressions("x", "y")["failed"]
+    cloud = Version("llama", "search", "lb", None).expressions('cluster="c"', 'region="r"')
     assert "buckets" not in cloud
     assert "gkegw1-[a-z0-9]+-search-llama(-ip-[a-z0-9]+)?-[0-9]+-" in cloud["failed"]
+
+
+@pytest.mark.parametrize("kind", ["answered", "failed"])
+def test_series_of_the_load_balancer_are_not_asked_for_by_cluster(kind):
+    for is_twin in (True, False):
+        version = Version("llama", "search", "lb", None, is_twin=is_twin)
+        expression = version.expressions('cluster="c",location="us-east5"', 'region="us-east5"')
+        assert "cluster=" not in expression[kind]
+        assert "location=" not in expression[kind]
+        assert 'region="us-east5"' in expression[kind]
+
+
+def test_requests_that_the_load_balancer_has_not_counted_yet_are_too_few():
+    cluster = Cluster()
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
+    measured = Measured(deployed, ("us",), CANARY, STABLE, 0.5)
+    measured.begin()
+    cluster.values = {
+        ("llama", "answered"): 500.0,
+        ("llama", "picked"): 500.0,
+        ("llama-v2", "picked"): 500.0,
+        ("llama-v2", "refused"): 3.0,
+    }
+    assert measured.look().measures["errors"] == (Share(0, 0), Share(0, 500))
 
 
 @pytest.fixture
