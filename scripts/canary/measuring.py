@@ -14,8 +14,9 @@ from infra.plan import Plan
 from infra.stack import Engine, Exposure
 from scripts.accept.deployed import Deployed
 from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
-from scripts.canary.steps import Sight
-from twin.cluster.monitoring.promql import Sample
+from scripts.canary.steps import NoSight, Sight
+from scripts.shared.google_cloud import CloudError
+from twin.cluster.monitoring.promql import QueryError, Sample
 
 _REFUSALS: Final = "inference_objective_request_error_total"
 _PICKED: Final = "inference_objective_request_total"
@@ -108,16 +109,28 @@ class Measured:
     threshold_seconds: float | None
     """First tokens that come later are bad; None: later than the 95th percentile of the stable
     version."""
+    least_requests: int = 1
+    """Requests of the stable version from which its percentile counts, once there was one."""
     _before: dict[tuple[str, str], Counters] = field(
         default_factory=dict[tuple[str, str], Counters]
     )
+    _percentile: tuple[float, float] | None = None
+    """The last finite percentile of the stable version, and from how many requests it is."""
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Count from now on.
+
+        Raises:
+            NoSight: A Prometheus does not answer.
+        """
         self._before = self._read()
 
     def look(self) -> Sight:
-        """Return what was counted since `begin`."""
+        """Return what was counted since `begin`.
+
+        Raises:
+            NoSight: A Prometheus does not answer.
+        """
         now = self._read()
         grown = {key: growth(self._before.get(key, {}), counters) for key, counters in now.items()}
         sums = {key: sum(values.values()) for key, values in grown.items()}
@@ -157,8 +170,20 @@ class Measured:
                 return "the histograms of both engines have no bound in common to compare at"
         threshold = self.threshold_seconds
         if threshold is None:
-            threshold = bound_of_quantile(stable, _QUANTILE) or math.inf
+            threshold = self._threshold(stable)
         return slow(canary, threshold), slow(stable, threshold)
+
+    def _threshold(self, stable: list[tuple[float, float]]) -> float:
+        """Return the percentile of the stable version, or the last one where it has few requests.
+
+        At 100% it has none; its share is then that of a step before, counted by that threshold.
+        """
+        total = stable[-1][1] if stable else 0.0
+        _, before = self._percentile or (math.inf, 0.0)
+        found = bound_of_quantile(stable, _QUANTILE)
+        if found is not None and total >= min(self.least_requests, before):
+            self._percentile = found, total
+        return math.inf if self._percentile is None else self._percentile[0]
 
     def _read(self) -> dict[tuple[str, str], Counters]:
         """Return all counters by version and kind, of every cluster."""
@@ -169,7 +194,10 @@ class Measured:
                 for kind, expression in version.expressions(
                     cluster.matchers, cluster.load_balancer_matchers
                 ).items():
-                    samples = counters_of(cluster.query(expression), region)
+                    try:
+                        samples = counters_of(cluster.query(expression), region)
+                    except (CloudError, QueryError) as error:
+                        raise NoSight(f"{cluster.name}: {error}") from None
                     found.setdefault((version.object_name, kind), {}).update(samples)
         return found
 

@@ -15,7 +15,8 @@ from infra.stack.problems import StackError
 from scripts.canary.comparison import Share
 from scripts.canary.measuring import Measured, Version, counters_of, growth, versions_of
 from scripts.canary.percent import write_percent
-from twin.cluster.monitoring.promql import Sample
+from scripts.canary.steps import NoSight
+from twin.cluster.monitoring.promql import QueryError, Sample
 
 EXAMPLE = STACKS.parent / "docs" / "examples" / "gitops"
 CANARY, STABLE = (
@@ -107,6 +108,9 @@ class Histograms:
         self._of = {"sglang:ttft": canary, "vllm:ttft": stable}
         self.is_begun = False
 
+    def set_canary(self, buckets):
+        self._of["sglang:ttft"] = buckets
+
     def query(self, expression):
         for name, buckets in self._of.items():
             if expression.startswith(f"{name}_bucket") and self.is_begun:
@@ -133,6 +137,30 @@ def test_two_engines_are_compared_at_a_bound_that_both_histograms_have():
     assert at_own_percentile == (Share(40, 100), Share(5, 100))
     of_slo = look_at(SGLANG, VLLM, 2.0).measures["late first tokens"]
     assert of_slo == (Share(1, 100), Share(0, 100))  # at 10 s
+
+
+def test_without_requests_of_the_stable_version_its_last_percentile_is_the_threshold():
+    cluster = Histograms(VLLM, VLLM)
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
+    newer = Version("llama-v2", "search", "lb:https", "sglang:ttft", is_twin=True)
+    measured = Measured(deployed, ("us",), newer, STABLE, None, least_requests=50)
+    measured.begin()
+    cluster.is_begun = True
+    assert measured.look().measures["late first tokens"] == (Share(5, 100), Share(5, 100))
+    measured.begin()
+    cluster.set_canary({"0.5": 10.0, "1.0": 110.0, "2.5": 190.0, "10.0": 200.0, "+Inf": 200.0})
+    late = measured.look().measures["late first tokens"]
+    assert late == (Share(85, 100), Share(0, 0))  # later than 1 s, as before
+
+
+def test_a_prometheus_that_does_not_answer_is_no_sight():
+    def refuse(expression):
+        raise QueryError("timed out")
+
+    cluster = SimpleNamespace(name="c", matchers="", load_balancer_matchers="", query=refuse)
+    deployed: Any = SimpleNamespace(clusters={"us": cluster})
+    with pytest.raises(NoSight, match="c: timed out"):
+        Measured(deployed, ("us",), CANARY, STABLE, None).begin()
 
 
 @pytest.mark.parametrize(
