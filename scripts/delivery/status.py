@@ -112,7 +112,8 @@ def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, str, tuple[str, ...]
         for each in status.get("conditions") or ()
         if str(each["type"]).endswith("Error")
     ]
-    result: Mapping[str, Any] = (status.get("operationState") or {}).get("syncResult") or {}
+    operation: Mapping[str, Any] = status.get("operationState") or {}
+    result: Mapping[str, Any] = operation.get("syncResult") or {}
     tried = str(result.get("revision") or revision)
     return revision, revision if sync.get("status") == "Synced" else "", tried, tuple(errors)
 
