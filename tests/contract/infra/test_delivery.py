@@ -111,3 +111,26 @@ def test_argo_cd_gets_a_project_for_the_namespace_and_no_fleet(deployed: Deploye
     assert {"Deployment", "HTTPRoute", "InferencePool"} <= allowed
     assert allowed.isdisjoint({"Namespace", "Secret", "ResourceQuota"})
     assert set(DELIVERY_SERVICES).isdisjoint(services_of(platform(ARGO)))
+
+
+def test_argo_cd_acts_as_an_account_that_can_grant_no_more_than_a_deployer(deployed: Deployed):
+    # Roles of pickers are in the tree; as Argo CD's own account a team could give itself any right
+    made = deployed(platform(ARGO))
+    [project] = [each.inputs for each in made.registrations if each.type.endswith(":AppProject")]
+    [account] = project["spec"]["destinationServiceAccounts"]
+    assert account["defaultServiceAccount"] == "search:team-deployer"
+    assert account["namespace"] == "search"
+    [binding] = [
+        each.inputs
+        for each in made.registrations
+        if each.type.endswith(":RoleBinding") and each.inputs["metadata"]["namespace"] == "search"
+    ]
+    subject = {"kind": "ServiceAccount", "name": "team-deployer", "namespace": "search"}
+    assert subject in binding["subjects"]
+    names = [
+        each.inputs["metadata"]["name"]
+        for each in made.registrations
+        if each.type.endswith(":ServiceAccount")
+        and each.inputs["metadata"]["namespace"] == "search"
+    ]
+    assert "team-deployer" in names
