@@ -6,6 +6,7 @@ import pulumi
 
 from infra.described import described, placements
 from infra.observe import observe
+from infra.options.protection import protect_stateful
 from infra.plan import Plan, resolve
 from infra.plan.endpoint import catalogue_path, endpoint
 from infra.platform_reference import Shared
@@ -22,6 +23,7 @@ def deploy_team(platform: Platform, shared: Shared, *, with_delivered: bool = Fa
         with_delivered: Also register the objects that come from git, so that a preview shows them.
     """
     plan = resolve(platform)
+    protect_stateful(platform)
     for name, region in plan.regions.items():
         build_team_region(platform, region, shared.regions[name], with_delivered=with_delivered)
     observe(plan, [])

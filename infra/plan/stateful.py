@@ -14,10 +14,12 @@ STATEFUL: Final = frozenset(
         "gcp:kms/keyRing:KeyRing",
         "gcp:lustre/instance:Instance",
         "gcp:storage/bucket:Bucket",
+        "kubernetes:argoproj.io/v1alpha1:Application",
+        "kubernetes:configsync.gke.io/v1beta1:RepoSync",
         "kubernetes:core/v1:PersistentVolumeClaim",
     ]
 )
-"""Types of these resources."""
+"""Types of these resources. What delivers models takes all of them with it when it goes."""
 
 
 def may_be_lost(allowed: Collection[str], *names: str) -> bool:

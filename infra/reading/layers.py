@@ -1,7 +1,8 @@
 """Joins a serving stack to its platform: the settings of both become one stack.
 
-A serving stack sets `platform`, `team`, `models`, `delivery` and `monitoring`; everything else it
-has from the platform. So rules, plan, cost and quota read it as they read any other stack.
+A serving stack sets `platform`, `team`, `models`, `delivery`, `monitoring` and `allow_replace`;
+everything else it has from the platform. So rules, plan, cost and quota read it as they read any
+other stack.
 """
 
 import json

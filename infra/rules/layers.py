@@ -34,6 +34,7 @@ _OF_MODELS: Final = (
 """Fields of `monitoring` that are about models."""
 _SYSTEM: Final = ("gke-", "gmp-", "kube-")
 _REPOSITORY: Final = re.compile(r"(https://|ssh://)[^\s/]+/\S+|[\w.-]+@[\w.-]+:\S+")
+_LOGIN: Final = re.compile(r"(https?://)[^\s/]*@")
 _LOCAL_REPOSITORY: Final = re.compile(r"(file://|http://[^\s/]+)/\S+")
 _ARTIFACT: Final = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[\w][\w.-]{0,127}")
 _LOCAL_ARTIFACT: Final = re.compile(r"file:///\S+:[\w][\w.-]{0,127}")
@@ -225,6 +226,11 @@ def _check_source(
 
 def _unreadable(platform: Platform, field: str, value: str) -> InputError | None:
     """Return why a source cannot be read; a stack without protection may have a local one."""
+    if login := _LOGIN.match(value):
+        message = (
+            "must have no user or password; delivery.source.secret names a Secret that has them"
+        )
+        return InputError(f"delivery.source.{field}", message, f"{login[1]}…@")
     known, local, words = {
         "image": (_ARTIFACT, _LOCAL_ARTIFACT, "HOST/PATH:TAG"),
         "repo": (_REPOSITORY, _LOCAL_REPOSITORY, "https://…, ssh://… or git@HOST:PATH"),

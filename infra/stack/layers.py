@@ -67,3 +67,5 @@ class Serving(StackModel):
     """Who applies the objects of the models."""
     monitoring: Monitoring = Monitoring()
     """Metrics and alerts."""
+    allow_replace: tuple[str, ...] = ()
+    """What may go with all models of the stack: `repo-sync`, or the Application of Argo CD."""

@@ -53,8 +53,8 @@ class Platform(StackModel):
     """The endpoint."""
     allow_replace: tuple[str, ...] = ()
     """Stateful resources that may be replaced or deleted, by name: clusters, pools, buckets, disks,
-    repositories, keys. The engine refuses to lose others where `protection` is on; remove the names
-    after the deployment."""
+    repositories, keys, and what delivers models from git, such as `repo-sync`. The engine refuses
+    to lose others where `protection` is on; remove the names after the deployment."""
     backends: dict[ModelName, Backend] = Field(default_factory=dict[str, Backend])
     """Models that run elsewhere, by the name that clients ask for."""
     batches: Batches | None = None

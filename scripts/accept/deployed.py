@@ -75,6 +75,11 @@ class Cluster:
         """Return PromQL matchers of the cluster: Cloud Monitoring has the series of all."""
         return f'cluster="{self.name}",location="{self.plan.location}"'
 
+    @property
+    def load_balancer_matchers(self) -> str:
+        """Return PromQL matchers of its region's load balancers, whose series name no cluster."""
+        return f'region="{"-".join(self.plan.location.split("-")[:2])}"'
+
     def pods(self, label_selector: str | None = None) -> list[Object]:
         """Return the pods of the models' namespace.
 

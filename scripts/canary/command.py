@@ -1,5 +1,6 @@
 """`gke-inference canary`: raises the share of a second version while it is not worse."""
 
+import signal
 import time
 from pathlib import Path
 from typing import Annotated
@@ -9,8 +10,9 @@ import typer
 from infra.plan import Plan
 from infra.stack import Task
 from scripts.backend.choose import CloudOption, open_backend
+from scripts.canary.checkout import Checkout
 from scripts.canary.comparison import Rule
-from scripts.canary.rollout import Rollout, check_git
+from scripts.canary.rollout import Rollout, checkout_of
 from scripts.canary.steps import Canary, Outcome, Settings, check_steps
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
@@ -22,6 +24,7 @@ GitOption = Annotated[
     Path | None,
     typer.Option(help="Checkout of the repository that delivers the stack, where git does."),
 ]
+_CLOUD_HOLD_SECONDS = 300.0
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 canary = typer.Typer()
@@ -42,7 +45,7 @@ def run(
         str, typer.Option(help="Longest time at a step for enough requests. Default: 6 times hold.")
     ] = "",
     requests: Annotated[
-        int, typer.Option(min=1, help="Requests that each version must have had at a step.")
+        int, typer.Option(min=1, help="Requests that the canary must have had at a step.")
     ] = 200,
     alpha: Annotated[
         float,
@@ -56,13 +59,16 @@ def run(
     git: GitOption = None,
     cloud: CloudOption = False,
 ) -> None:
-    """Raise the share of a canary step by step; take it back as soon as it is worse.
+    """Raise a canary's share step by step; roll back if it performs worse.
 
     Compares failed requests, and first tokens that come late. Exits 1 if it was rolled back.
     """
     check_stack(stack)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
-    plan = _checked(stack, model, git)
+    if cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
+        message = "must be 5m or more with --cloud, where metrics arrive minutes late"
+        raise CommandError(f"--hold: {message}, got {hold!r}")
+    plan, checkout = _checked(stack, model, git, is_run=True)
     with open_backend(stack, cloud=cloud) as backend:
         # HTTP clients take seconds to load, and what is wrong is said before
         from scripts.accept import reach  # noqa: PLC0415
@@ -81,36 +87,71 @@ def run(
         promised = None if slo is None else slo.ttft_p95_ms
         threshold = None if promised is None else promised / 1000
         regions = tuple(served.region for served in plan.models[model])
-        measured = Measured(deployed, regions, newer, older, threshold)
-        rollout = Rollout(stack, model, backend, git, time.sleep)
+        measured = Measured(deployed, regions, newer, older, threshold, requests)
+        rollout = Rollout(stack, model, backend, checkout, time.sleep)
+        rollout.check_rendered()
         tried = Canary(settings, measured, rollout.set_percent, sleep=time.sleep, tell=_tell)
-        try:
-            outcome = tried.run()
-        except KeyboardInterrupt:
-            percent = plan_of(stack).platform.models[model].canary
-            share = 0 if percent is None else percent.percent
-            _tell(f"interrupted: stack {stack} says {share} %; take it back with canary rollback")
-            raise
+        where = "" if git is None else f" --git {git}"
+        back = f"--stack {stack} --model {model}{where}{' --cloud' if cloud else ''}"
+        outcome = _run(tried, plan, model, back)
     if outcome is Outcome.ROLLED_BACK:
         raise typer.Exit(ExitCode.CHECK_FAILED)
     last = settings.steps[-1]
-    _tell(f"The canary answers {last} %; to promote it, write its weights into `weights`.")
+    _tell(f"The canary answers {last}%; to promote it, {_promotion(plan, model, last)}.")
+
+
+def _run(tried: Canary, plan: Plan, model: str, back: str) -> Outcome:
+    """Go through the steps; of a run that does not pass, say which share is left."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    outcome = None
+    try:
+        outcome = tried.run()
+        return outcome
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if outcome is not Outcome.PASSED:
+            _tell(_left(tried, plan, model, back))
+
+
+def _left(tried: Canary, plan: Plan, model: str, back: str) -> str:
+    """Return which share a canary has after a run, and how to take it back."""
+    canary = plan.platform.models[model].canary
+    share = tried.share
+    if share is None:
+        share = 0 if canary is None else canary.percent
+    also = "" if tried.tried in (None, share) else f", or {tried.tried}% once that is applied"
+    how = f"gke-inference canary rollback {back}"
+    return f"The canary's share is {share}%{also}. To set it to 0: {how}"
+
+
+def _promotion(plan: Plan, model: str, percent: int) -> str:
+    """Return what makes a canary the stable version, which docs/traffic.md explains."""
+    canary = plan.platform.models[model].canary
+    is_other = canary is not None and canary.engine is not None
+    parts = "engine, settings and weights" if is_other else "weights"
+    first = "" if percent == 100 else "set percent to 100, then "
+    return f"{first}write its {parts} into the model, and remove the canary when that is ready"
 
 
 @canary.command()
 def rollback(
     stack: StackOption, model: ModelOption, git: GitOption = None, cloud: CloudOption = False
 ) -> None:
-    """Give the canary of a model no share."""
+    """Set the canary's share to 0."""
     check_stack(stack)
-    _checked(stack, model, git)
+    _, checkout = _checked(stack, model, git, is_run=False)
     with open_backend(stack, cloud=cloud) as backend:
-        Rollout(stack, model, backend, git, time.sleep).set_percent(0)
-    _tell("0 %: rolled back")
+        Rollout(stack, model, backend, checkout, time.sleep).set_percent(0)
+    _tell("0%: rolled back")
 
 
-def _checked(stack: str, model: str, git: Path | None) -> Plan:
-    """Return the stack; refuse a model that cannot be compared, and a checkout of no use."""
+def _checked(
+    stack: str, model: str, git: Path | None, *, is_run: bool
+) -> tuple[Plan, Checkout | None]:
+    """Return the stack and its checkout.
+
+    Refuse a model that cannot be compared, and a checkout of no use.
+    """
     plan = plan_of(stack)
     check_one("--model", model, plan.platform.models)
     settings = plan.platform.models[model]
@@ -118,8 +159,7 @@ def _checked(stack: str, model: str, git: Path | None) -> Plan:
         raise CommandError(f"--model: must have a canary in the stack, got {model!r}")
     if settings.task is not Task.GENERATE:
         raise CommandError(f"--model: must be a model of task generate, got {settings.task.value}")
-    check_git(stack, plan.platform.delivery.kind, git)
-    return plan
+    return plan, checkout_of(plan, stack, git, is_run=is_run)
 
 
 def _settings(steps: str, hold: str, patience: str, rule: Rule) -> Settings:

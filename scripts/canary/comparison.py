@@ -53,12 +53,15 @@ class Rule:
     margin_percent: float
     """Least difference of the shares, in percentage points."""
     least_requests: int
-    """Requests that each version must have had."""
+    """Requests that the canary must have had."""
 
 
 def compare(canary: Share, stable: Share, rule: Rule) -> Finding:
-    """Return whether a canary is worse than the stable version."""
-    if min(canary.total, stable.total) < rule.least_requests:
+    """Return whether a canary is worse than the stable version.
+
+    The test is exact for any number of requests of the stable version, so that a few are enough.
+    """
+    if canary.total < rule.least_requests or not stable.total:
         return Finding.TOO_FEW
     if canary.percent - stable.percent < rule.margin_percent:
         return Finding.NOT_WORSE
@@ -86,6 +89,17 @@ def probability(canary: Share, stable: Share) -> float:
 
 def _log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
+
+
+def common_bounds(
+    one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
+) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    """Return two histograms by the bounds that both have."""
+    both = {bound for bound, _ in one} & {bound for bound, _ in other}
+    first, second = (
+        sorted(each for each in histogram if each[0] in both) for histogram in (one, other)
+    )
+    return first, second
 
 
 def slow(buckets: Sequence[tuple[float, float]], threshold: float) -> Share:

@@ -11,11 +11,12 @@ from typing import Final
 
 from gke_inference.catalogue.engines import engine
 from infra.plan import Plan
-from infra.stack import Exposure
+from infra.stack import Engine, Exposure
 from scripts.accept.deployed import Deployed
-from scripts.canary.comparison import Share, bound_of_quantile, slow
-from scripts.canary.steps import Sight
-from twin.cluster.monitoring.promql import Sample
+from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
+from scripts.canary.steps import NoSight, Sight
+from scripts.shared.google_cloud import CloudError
+from twin.cluster.monitoring.promql import QueryError, Sample
 
 _REFUSALS: Final = "inference_objective_request_error_total"
 _PICKED: Final = "inference_objective_request_total"
@@ -25,6 +26,7 @@ _NOT_THE_VERSIONS: Final = "BadRequest|ModelServerError"
 balancer counts. The picker's v1.2.0 does not see those behind Envoy: it looks for a header `status`
 (pkg/epp/handlers/server.go)."""
 _QUANTILE: Final = 0.95
+_LATE: Final = "late first tokens"
 Counters = dict[frozenset[tuple[str, str]], float]
 
 
@@ -52,11 +54,16 @@ class Version:
         name = f"{self.namespace}-{self.object_name}(-ip-[a-z0-9]+)?"
         return f'backend_target_name=~"gkegw1-[a-z0-9]+-{name}-[0-9]+-[a-z0-9]+"'
 
-    def expressions(self, matchers: str) -> dict[str, str]:
-        """Return the counters of the version in one cluster, by what they count."""
+    def expressions(self, matchers: str, of_balancer: str) -> dict[str, str]:
+        """Return the counters of the version in one cluster, by what they count.
+
+        Args:
+            matchers: Of what is scraped in the cluster.
+            of_balancer: Of the series of load balancers, which are of a region.
+        """
         job, where = self.object_name, f'namespace="{self.namespace}",{matchers}'
         picker = f'job="{job}-picker",{where}'
-        backend = f"{self._backend},{matchers}"
+        backend = f"{self._backend},{of_balancer}"
         found = {
             "answered": f"{self.balancer}_{_ANSWERED}{{{backend}}}",
             "failed": f'{self.balancer}_{_ANSWERED}{{response_code_class="500",{backend}}}',
@@ -75,19 +82,20 @@ def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Vers
     if canary is None:
         raise ValueError(f"{model} must have a canary")
     kind = "external_regional" if platform.gateway.exposure is Exposure.EXTERNAL else "internal"
-    metrics = engine(platform.models[model].engine.value).metrics
+    stable = platform.models[model].engine
 
-    def version(name: str) -> Version:
+    def version(name: str, runs_in: Engine) -> Version:
         served = plan.models[name][0]
         return Version(
             served.object_name,
             served.namespace,
             f"loadbalancing_googleapis_com:https_{kind}",
-            metrics.first_token,
+            engine(runs_in.value).metrics.first_token,
             is_twin=is_twin,
         )
 
-    return version(f"{model}-{canary.version}"), version(model)
+    newer = version(f"{model}-{canary.version}", canary.engine or stable)
+    return newer, version(model, stable)
 
 
 @dataclass
@@ -101,16 +109,28 @@ class Measured:
     threshold_seconds: float | None
     """First tokens that come later are bad; None: later than the 95th percentile of the stable
     version."""
+    least_requests: int = 1
+    """Requests of the stable version from which its percentile counts, once there was one."""
     _before: dict[tuple[str, str], Counters] = field(
         default_factory=dict[tuple[str, str], Counters]
     )
+    _percentile: tuple[float, float] | None = None
+    """The last finite percentile of the stable version, and from how many requests it is."""
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Count from now on.
+
+        Raises:
+            NoSight: A Prometheus does not answer.
+        """
         self._before = self._read()
 
     def look(self) -> Sight:
-        """Return what was counted since `begin`."""
+        """Return what was counted since `begin`.
+
+        Raises:
+            NoSight: A Prometheus does not answer.
+        """
         now = self._read()
         grown = {key: growth(self._before.get(key, {}), counters) for key, counters in now.items()}
         sums = {key: sum(values.values()) for key, values in grown.items()}
@@ -118,26 +138,52 @@ class Measured:
         def errors(version: Version) -> Share:
             name = version.object_name
             refused = round(sums.get((name, "refused"), 0.0))
-            # A pool without its picker is open: then the load balancer alone has its requests.
-            known = max(sums.get((name, each), 0.0) for each in ("answered", "picked"))
-            total = round(known) + refused
+            answered = round(sums.get((name, "answered"), 0.0))
+            # The load balancer's series come minutes later than the picker's, and their name is
+            # assumed: without them nobody knows how many of the picked requests failed.
+            if not answered and sums.get((name, "picked"), 0.0) > 0:
+                return Share(0, 0)
+            total = answered + refused
             bad = round(sums.get((name, "failed"), 0.0)) + refused
             return Share(min(bad, total), total)
 
         measures = {"errors": (errors(self.canary), errors(self.stable))}
-        if self.canary.first_token is not None:
-            buckets = [
-                _cumulative(grown.get((each.object_name, "buckets"), {}))
-                for each in (self.canary, self.stable)
-            ]
-            threshold = self.threshold_seconds
-            if threshold is None:
-                threshold = bound_of_quantile(buckets[1], _QUANTILE) or math.inf
-            measures["late first tokens"] = (
-                slow(buckets[0], threshold),
-                slow(buckets[1], threshold),
-            )
-        return Sight(measures)
+        found = self._late(grown)
+        if isinstance(found, str):
+            return Sight(measures, {_LATE: found})
+        return Sight({**measures, _LATE: found})
+
+    def _late(self, grown: Mapping[tuple[str, str], Counters]) -> tuple[Share, Share] | str:
+        """Return the late first tokens of both versions, or why they cannot be compared."""
+        if self.canary.first_token is None or self.stable.first_token is None:
+            return "an engine does not export the time to the first token"
+        canary, stable = (
+            _cumulative(grown.get((each.object_name, "buckets"), {}))
+            for each in (self.canary, self.stable)
+        )
+        # Without requests an engine may have no buckets yet, and their bounds are not known.
+        if canary and stable:
+            canary, stable = common_bounds(canary, stable)
+            if len(canary) < 2 or (
+                self.threshold_seconds is not None and canary[-2][0] < self.threshold_seconds
+            ):
+                return "the histograms of both engines have no bound in common to compare at"
+        threshold = self.threshold_seconds
+        if threshold is None:
+            threshold = self._threshold(stable)
+        return slow(canary, threshold), slow(stable, threshold)
+
+    def _threshold(self, stable: list[tuple[float, float]]) -> float:
+        """Return the percentile of the stable version, or the last one where it has few requests.
+
+        At 100% it has none; its share is then that of a step before, counted by that threshold.
+        """
+        total = stable[-1][1] if stable else 0.0
+        _, before = self._percentile or (math.inf, 0.0)
+        found = bound_of_quantile(stable, _QUANTILE)
+        if found is not None and total >= min(self.least_requests, before):
+            self._percentile = found, total
+        return math.inf if self._percentile is None else self._percentile[0]
 
     def _read(self) -> dict[tuple[str, str], Counters]:
         """Return all counters by version and kind, of every cluster."""
@@ -145,8 +191,13 @@ class Measured:
         for region in self.regions:
             cluster = self.deployed.clusters[region]
             for version in (self.canary, self.stable):
-                for kind, expression in version.expressions(cluster.matchers).items():
-                    samples = counters_of(cluster.query(expression), region)
+                for kind, expression in version.expressions(
+                    cluster.matchers, cluster.load_balancer_matchers
+                ).items():
+                    try:
+                        samples = counters_of(cluster.query(expression), region)
+                    except (CloudError, QueryError) as error:
+                        raise NoSight(f"{cluster.name}: {error}") from None
                     found.setdefault((version.object_name, kind), {}).update(samples)
         return found
 

@@ -1,18 +1,20 @@
 """Gives a canary a share, by the way in which its stack is delivered."""
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.arguments.sharing import tree_folder
+from infra.plan import Plan
 from infra.plan.names import Names
 from infra.reading.load import STACKS
-from infra.stack import DeliveryKind, DeliveryTool
+from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool
 from infra.stack.problems import StackError
 from scripts.backend.backend import Backend
+from scripts.canary.checkout import Checkout
 from scripts.canary.percent import write_percent
-from scripts.delivery.status import find_delivered
-from scripts.delivery.tree import write_tree
+from scripts.delivery.status import Delivered, find_delivered
+from scripts.delivery.tree import Tree, is_written, write_tree
 from scripts.delivery.writing import stack_tree
 from scripts.shared.clusters import close
 from scripts.shared.engine import Engine
@@ -29,10 +31,22 @@ class Rollout:
     stack: str
     model: str
     backend: Backend
-    git: Path | None
+    git: Checkout | None
     """Checkout of the repository that delivers the stack; None where Pulumi does."""
     sleep: Callable[[float], None]
     limit_seconds: float = 600.0
+
+    def check_rendered(self) -> None:
+        """Refuse a checkout that lacks what the stack file says: a step would bring it as well.
+
+        Raises:
+            CommandError: Says what to run.
+        """
+        if self.git is not None and not is_written(self._tree(), self.git.folder):
+            raise CommandError(
+                "--git: must have what the stack says, so that a step changes the share alone;"
+                f" commit what render --stack {self.stack} --git writes"
+            )
 
     def set_percent(self, percent: int) -> None:
         """Give the canary a share, and wait until it is in the clusters.
@@ -46,8 +60,12 @@ class Rollout:
             raise CommandError(str(error)) from None
         if self.git is None:
             self._up()
-        else:
-            self._wait(self._commit(self.git, percent))
+            return
+        tree = self._tree()
+        write_tree(tree, self.git.folder)
+        folders = {str(Path(path).parent) for path in tree.files}
+        self.git.commit(folders, f"Set the canary of {self.model} to {percent}%")
+        self._wait(self.git, self.git.push(), percent)
 
     def _up(self) -> None:
         cli = self.backend.pulumi()
@@ -56,81 +74,74 @@ class Rollout:
             said = one_line((answer.stderr or answer.stdout)[-2000:])
             raise CommandError(f"up of {self.stack} failed: {said}")
 
-    def _commit(self, git: Path, percent: int) -> str:
-        """Render, commit, push where there is somewhere to push to, and return the commit."""
+    def _tree(self) -> Tree:
         states = preview_states(Engine(TwinPaths.default()), self.stack)
-        tree = stack_tree(plan_of(self.stack), manifests(states))
-        if write_tree(tree, git):
-            _git(git, "add", "--all", *sorted({str(Path(path).parent) for path in tree.files}))
-            _git(
-                git,
-                "commit",
-                "--quiet",
-                "--message",
-                f"Give the canary of {self.model} {percent} %",
-            )
-        if _git(git, "remote"):
-            _git(git, "push", "--quiet")
-        return _git(git, "rev-parse", "HEAD")
+        return stack_tree(plan_of(self.stack), self.stack, manifests(states))
 
-    def _wait(self, commit: str) -> None:
-        """Wait until every cluster has a commit.
+    def _wait(self, git: Checkout, commit: str, percent: int) -> None:
+        """Wait until every cluster has a commit, or one that came after it.
+
+        A share of 0 is waited for even where a cluster reports errors: they may be about something
+        else, and to give up would leave the canary its share.
 
         Raises:
-            CommandError: One refuses it, or does not have it in time.
+            CommandError: A cluster refuses the commit, or does not have it in time.
         """
         plan = plan_of(self.stack)
         names = {region.cluster_name for region in plan.regions.values() if region.served}
         clusters = [each for each in self.backend.clusters() if each.name in names]
         tool = plan.platform.delivery.tool or DeliveryTool.CONFIG_SYNC
+        namespace = Names(plan.platform).namespace()
         waited = 0.0
         try:
             while True:
-                found = find_delivered(clusters, Names(plan.platform).namespace(), tool)
-                if all(one.synced == commit for one in found):
+                why, found = "", list[Delivered]()
+                try:
+                    found = find_delivered(clusters, namespace, tool)
+                except CommandError as error:
+                    why = f": {error}"
+                late = names - {one.cluster for one in found if git.has(commit, one.synced)}
+                if not late:
                     return
                 for one in found:
-                    if one.revision == commit and one.errors:
+                    if percent and one.tried == commit and one.errors:
                         raise CommandError(f"cluster {one.cluster}: {'; '.join(one.errors)}")
                 if waited >= self.limit_seconds:
-                    late = ", ".join(one.cluster for one in found if one.synced != commit)
-                    raise CommandError(f"{late}: must have {commit[:12]} within {waited:.0f} s")
+                    rule = f"must have {commit[:12]} within {waited:.0f} s"
+                    raise CommandError(f"{', '.join(sorted(late))}: {rule}{why}")
                 self.sleep(1.0)
                 waited += 1.0
         finally:
             close(clusters)
 
 
-def check_git(stack: str, kind: DeliveryKind, git: Path | None) -> None:
-    """Refuse a checkout that is missing, not needed, or not clean.
+def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Checkout | None:
+    """Return the checkout that delivers a stack; None where Pulumi does.
+
+    Args:
+        plan: The stack.
+        stack: Its name.
+        git: Top of the checkout, as it was given.
+        is_run: Whether the share is raised: then the whole checkout must be clean. To take it back
+            the folders of the stack must be.
 
     Raises:
-        CommandError: Names the option.
+        CommandError: It is missing, not needed, of another branch, or has changes; or the stack is
+            delivered from a registry.
     """
-    if kind is not DeliveryKind.GITOPS:
+    delivery = plan.platform.delivery
+    if delivery.kind is not DeliveryKind.GITOPS or delivery.source is None:
         if git is not None:
             raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
-        return
+        return None
+    if delivery.source.kind is DeliverySourceKind.OCI:
+        raise CommandError(
+            f"--stack: must be delivered from git or by Pulumi, got {stack!r}, which is delivered"
+            " from a registry: change percent in the stack file, and render --oci"
+        )
     if git is None:
         raise CommandError(f"--git: is required for {stack!r}, which is delivered from git")
-    if not (git / ".git").exists():
-        raise CommandError(f"--git: must be the top of a checkout, got {str(git)!r}")
-    if _git(git, "status", "--porcelain"):
-        raise CommandError(f"--git: must be a checkout without changes, got {str(git)!r}")
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    """Return what git prints.
-
-    Raises:
-        CommandError: It fails.
-    """
-    try:
-        ran = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        raise CommandError("git: must be on PATH") from None
-    if ran.returncode:
-        raise CommandError(f"git {arguments[0]}: {one_line(ran.stderr or ran.stdout)}")
-    return ran.stdout.strip()
+    found = Checkout(git, delivery.source.branch or "main")
+    folders = [tree_folder(plan.platform, name) for name in plan.regions]
+    found.check(() if is_run else folders)
+    return found

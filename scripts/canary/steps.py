@@ -1,7 +1,7 @@
 """The steps of a canary: raise its share, look, and go on or roll back."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -21,10 +21,16 @@ class Sight:
 
     measures: dict[str, tuple[Share, Share]]
     """Shares of the canary and of the stable version, by what is bad in words."""
+    not_comparable: dict[str, str] = field(default_factory=dict[str, str])
+    """Why something is not measured, by what is bad in words."""
+
+
+class NoSight(Exception):
+    """Nothing can be counted now; the message says why."""
 
 
 class Measuring(Protocol):
-    """Counts requests of both versions."""
+    """Counts requests of both versions. Both methods raise `NoSight`."""
 
     def begin(self) -> None:
         """Count from now on."""
@@ -54,10 +60,12 @@ class Settings:
         """How many looks a step has at most."""
         return max(1, round(self.patience_seconds / self.look_seconds))
 
-    @property
-    def step_rule(self) -> Rule:
-        """The rule of one look: `alpha` is shared by all looks of a run (Bonferroni)."""
-        alpha = self.rule.alpha / (self.looks * len(self.steps))
+    def rule_of(self, measures: int) -> Rule:
+        """Return the rule of one comparison at one look.
+
+        `alpha` is shared by all comparisons of a run (Bonferroni): looks, steps and measures.
+        """
+        alpha = self.rule.alpha / (self.looks * len(self.steps) * max(1, measures))
         return Rule(alpha, self.rule.margin_percent, self.rule.least_requests)
 
 
@@ -85,32 +93,50 @@ class Canary:
         self._settings, self._measuring = settings, measuring
         self._set_percent, self._sleep, self._tell = set_percent, sleep, tell
         self._stable: dict[str, Share] = {}
+        self.share: int | None = None
+        """Share in percent that the gateway deals by; None before the first step."""
+        self.tried: int | None = None
+        """Share that was to be set last: another one where that failed or is under way."""
 
     def run(self) -> Outcome:
         """Go through the steps, and give the canary no share if it is worse at one of them."""
         for percent in self._settings.steps:
-            self._tell(f"{percent} %: deploying")
-            self._set_percent(percent)
+            self._tell(f"{percent}%: deploying")
+            self._set(percent)
             why = self._hold(percent)
             if why:
-                self._tell(f"{percent} %: {why}; rolling back")
-                self._set_percent(0)
-                self._tell("0 %: rolled back")
+                self._tell(f"{percent}%: {why}; rolling back")
+                self._set(0)
+                self._tell("0%: rolled back")
                 return Outcome.ROLLED_BACK
-            self._tell(f"{percent} %: not worse")
+            self._tell(f"{percent}%: not worse")
         return Outcome.PASSED
+
+    def _set(self, percent: int) -> None:
+        self.tried = percent
+        self._set_percent(percent)
+        self.share = percent
 
     def _hold(self, percent: int) -> str:
         """Look until a step is decided; return why the canary must go, or nothing."""
         settings, waited = self._settings, 0.0
-        self._measuring.begin()
-        sight = Sight({})
+        is_begun, sight = False, Sight({})
         while waited < settings.patience_seconds:
-            self._sleep(settings.look_seconds)
-            waited += settings.look_seconds
-            sight = self._measuring.look()
+            try:
+                if not is_begun:
+                    self._measuring.begin()
+                    is_begun = True
+                self._sleep(settings.look_seconds)
+                waited += settings.look_seconds
+                sight = self._measuring.look()
+            except NoSight as error:
+                self._tell(f"{percent}%: cannot see: {error}")
+                if not is_begun:
+                    self._sleep(settings.look_seconds)
+                    waited += settings.look_seconds
+                continue
             found = self._judge(sight)
-            self._tell(f"{percent} %: {_words(sight)} after {waited:.0f} s")
+            self._tell(f"{percent}%: {_words(sight)} after {waited:.0f} s")
             worse = [name for name, finding in found.items() if finding is Finding.WORSE]
             if worse:
                 return f"worse: {', '.join(worse)}"
@@ -119,32 +145,33 @@ class Canary:
                 self._keep(sight)
                 return ""
         least = settings.rule.least_requests
-        return f"fewer than {least} requests of each version in {waited:.0f} s: {_words(sight)}"
+        return f"fewer than {least} requests to compare in {waited:.0f} s: {_words(sight)}"
 
     def _judge(self, sight: Sight) -> dict[str, Finding]:
-        """Compare by measure. A stable version without a share is as it was at the step before."""
+        """Compare by measure. A stable version with few requests is as it was at a step before."""
+        rule = self._settings.rule_of(len(sight.measures))
         return {
-            name: compare(canary, self._stable_of(name, stable), self._settings.step_rule)
+            name: compare(canary, self._stable_of(name, stable), rule)
             for name, (canary, stable) in sight.measures.items()
         }
 
     def _stable_of(self, name: str, now: Share) -> Share:
-        before = self._stable.get(name)
-        least = self._settings.rule.least_requests
-        return before if before is not None and now.total < least else now
+        before = self._stable.get(name, Share(0, 0))
+        is_enough = now.total >= min(self._settings.rule.least_requests, before.total)
+        return now if is_enough else before
 
     def _keep(self, sight: Sight) -> None:
-        least = self._settings.rule.least_requests
         for name, (_, stable) in sight.measures.items():
-            if stable.total >= least:
-                self._stable[name] = stable
+            self._stable[name] = self._stable_of(name, stable)
 
 
 def _words(sight: Sight) -> str:
-    return ", ".join(
+    compared = [
         f"{name} {canary.bad}/{canary.total} (stable {stable.bad}/{stable.total})"
         for name, (canary, stable) in sight.measures.items()
-    )
+    ]
+    others = [f"{name} not comparable: {why}" for name, why in sight.not_comparable.items()]
+    return ", ".join([*compared, *others])
 
 
 def check_steps(steps: Sequence[int]) -> str:
@@ -155,4 +182,6 @@ def check_steps(steps: Sequence[int]) -> str:
         return "must be percentages from 1 to 100"
     if list(steps) != sorted(set(steps)):
         return "must rise from step to step"
+    if steps[0] == 100:
+        return "must begin below 100: there the stable version has no requests to compare with"
     return ""

@@ -92,7 +92,7 @@ def render(
     folder.mkdir(parents=True, exist_ok=True)
     states = preview_states(engine, stack)
     wanted = git is not None or oci is not None
-    tree = stack_tree(plan, manifests(states)) if wanted else None
+    tree = stack_tree(plan, stack, manifests(states)) if wanted else None
     objects, resources = write(states, folder)
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")

@@ -34,7 +34,7 @@ def status(
         str, typer.Option(help="Wait for this commit or digest; a prefix is enough.")
     ] = "",
     wait: Annotated[
-        int, typer.Option(min=0, help="Wait this many seconds for a state without work to do.")
+        int, typer.Option(min=0, help="Seconds to wait for every cluster to be synced.")
     ] = 0,
     cloud: CloudOption = False,
     is_json: JsonOption = False,

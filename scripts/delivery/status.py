@@ -28,6 +28,8 @@ class Delivered:
     errors: tuple[str, ...]
     rollouts: tuple[str, ...]
     """Workloads whose new replicas are not all ready."""
+    tried: str = ""
+    """What was applied last, as a whole or not: what its errors of applying are about."""
 
     @property
     def state(self) -> str:
@@ -62,9 +64,9 @@ def find_delivered(
     for cluster in clusters:
         with answering(cluster) as kube:
             read = _config_sync if tool is DeliveryTool.CONFIG_SYNC else _argo_cd
-            revision, synced, errors = read(kube, namespace)
+            revision, synced, tried, errors = read(kube, namespace)
             rollouts = tuple(_rollouts(kube, namespace))
-        found.append(Delivered(cluster.name, revision, synced, errors, rollouts))
+        found.append(Delivered(cluster.name, revision, synced, errors, rollouts, tried))
     return sorted(found, key=lambda one: one.cluster)
 
 
@@ -80,10 +82,10 @@ def _read(kube: Kube, lock_name: str, plural: str, namespace: str, name: str) ->
         raise
 
 
-def _config_sync(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]:
+def _config_sync(kube: Kube, namespace: str) -> tuple[str, str, str, tuple[str, ...]]:
     obj = _read(kube, "repo_sync", "reposyncs", namespace, SYNC_NAME)
     if obj is None:
-        return "", "", (f"no RepoSync {SYNC_NAME} in the namespace {namespace}",)
+        return "", "", "", (f"no RepoSync {SYNC_NAME} in the namespace {namespace}",)
     status: Mapping[str, Any] = obj.get("status") or {}
     places: list[Object] = [status.get(name) or {} for name in ("source", "rendering", "sync")]
     listed: list[list[Object]] = [place.get("errors") or [] for place in places]
@@ -94,13 +96,14 @@ def _config_sync(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]
         if each["type"] == "Stalled" and each["status"] == "True"
     ]
     revision = str(places[0].get("commit") or "")
-    return revision, str(status.get("lastSyncedCommit") or ""), tuple(dict.fromkeys(errors))
+    synced, tried = str(status.get("lastSyncedCommit") or ""), str(places[2].get("commit") or "")
+    return revision, synced, tried, tuple(dict.fromkeys(errors))
 
 
-def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]:
+def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, str, tuple[str, ...]]:
     obj = _read(kube, "argo_application", "applications", namespace, namespace)
     if obj is None:
-        return "", "", (f"no Application {namespace} in the namespace {namespace}",)
+        return "", "", "", (f"no Application {namespace} in the namespace {namespace}",)
     status: Mapping[str, Any] = obj.get("status") or {}
     sync: Mapping[str, Any] = status.get("sync") or {}
     revision = str(sync.get("revision") or "")
@@ -109,11 +112,37 @@ def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, tuple[str, ...]]:
         for each in status.get("conditions") or ()
         if str(each["type"]).endswith("Error")
     ]
-    return revision, revision if sync.get("status") == "Synced" else "", tuple(errors)
+    operation: Mapping[str, Any] = status.get("operationState") or {}
+    result: Mapping[str, Any] = operation.get("syncResult") or {}
+    tried = str(result.get("revision") or revision)
+    return revision, revision if sync.get("status") == "Synced" else "", tried, tuple(errors)
 
 
 def _rollouts(kube: Kube, namespace: str) -> Iterator[str]:
-    """Yield the Deployments whose newest version is not what answers."""
+    """Yield the workloads whose newest version is not what answers."""
+    yield from _deployments(kube, namespace)
+    yield from _groups(kube, namespace)
+
+
+def _groups(kube: Kube, namespace: str) -> Iterator[str]:
+    """Yield the LeaderWorkerSets that roll out; its kind is there where groups of hosts are."""
+    path = f"/apis/{api('leader_worker_set').api_version}/namespaces/{namespace}/leaderworkersets"
+    try:
+        found = kube.list(path)
+    except KubeError as error:
+        if error.status == 404:
+            return
+        raise
+    for obj in found:
+        status: Mapping[str, Any] = obj.get("status") or {}
+        wanted = int(obj["spec"].get("replicas", 1))
+        new = int(status.get("updatedReplicas") or 0)
+        ready = int(status.get("readyReplicas") or 0)
+        if new < wanted or ready < wanted or int(status.get("replicas") or 0) > max(new, wanted):
+            yield f"{obj['metadata']['name']}: {new} of {wanted} new, {ready} ready"
+
+
+def _deployments(kube: Kube, namespace: str) -> Iterator[str]:
     for obj in kube.list(f"/apis/apps/v1/namespaces/{namespace}/deployments"):
         status: Mapping[str, Any] = obj.get("status") or {}
         wanted = int(obj["spec"].get("replicas", 1))

@@ -16,6 +16,8 @@ from scripts.terminal.console import CommandError
 SUMS: Final = "SHA256SUMS"
 """File with the digests of a folder's objects, as `sha256sum --check` reads it. Neither Config Sync
 nor Argo CD reads files without the suffix of YAML or JSON."""
+STACK: Final = "STACK"
+"""File with the name of the stack that a folder is of."""
 _HIDDEN: Final = "[secret]"
 """What the engine prints for a secret value."""
 _OF_PULUMI: Final = "pulumi.com/"
@@ -41,13 +43,14 @@ class Tree:
     @property
     def objects(self) -> int:
         """How many objects it has."""
-        return sum(1 for path in self.files if not path.endswith(SUMS))
+        return sum(1 for path in self.files if PurePosixPath(path).name not in (STACK, SUMS))
 
 
-def tree_of(namespace: str, folders: Mapping[str, list[Object]]) -> Tree:
+def tree_of(stack: str, namespace: str, folders: Mapping[str, list[Object]]) -> Tree:
     """Return the tree of a serving stack.
 
     Args:
+        stack: Its name.
         namespace: Of the team, in which every object must be.
         folders: Objects by the folder of their cluster.
 
@@ -69,6 +72,7 @@ def tree_of(namespace: str, folders: Mapping[str, list[Object]]) -> Tree:
             f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n"
             for name, text in sorted(own.items())
         )
+        own[STACK] = f"{stack}\n"
         files |= {str(PurePosixPath(folder) / name): text for name, text in own.items()}
     if problems:
         raise CommandError("; ".join(problems))
@@ -81,22 +85,24 @@ def write_tree(tree: Tree, root: Path) -> bool:
     Folders of clusters are replaced as a whole, so that what a stack no longer has goes.
 
     Raises:
-        CommandError: A folder has something that no `render` wrote; nothing is changed.
+        CommandError: A folder has something that no `render` wrote, or is of another stack; nothing
+            is changed.
     """
-    folders = sorted({root / PurePosixPath(path).parent for path in tree.files})
+    folders = _folders(tree, root)
     for folder in folders:
+        marker = folder / STACK
+        own = tree.files[str(marker.relative_to(root))].strip()
+        if marker.is_file() and (other := marker.read_text(encoding="utf-8").strip()) != own:
+            raise CommandError(
+                f"--git: {folder} must be of the stack {own!r}, got one of {other!r}; give each"
+                " stack its own delivery.source.directory"
+            )
         if folder.is_dir() and any(folder.iterdir()) and not (folder / SUMS).is_file():
             raise CommandError(
                 f"--git: {folder} must be empty or a folder that render wrote, as all in it is"
                 " replaced"
             )
-    before = {
-        str(file.relative_to(root)): file.read_text(encoding="utf-8")
-        for folder in folders
-        for file in folder.glob("*")
-        if file.is_file()
-    }
-    if before == dict(tree.files):
+    if is_written(tree, root):
         return False
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
@@ -104,6 +110,21 @@ def write_tree(tree: Tree, root: Path) -> bool:
     for path, text in tree.files.items():
         (root / path).write_text(text, encoding="utf-8")
     return True
+
+
+def is_written(tree: Tree, root: Path) -> bool:
+    """Return whether the folders of a tree have its files and no others."""
+    found = {
+        str(file.relative_to(root)): file.read_text(encoding="utf-8")
+        for folder in _folders(tree, root)
+        for file in folder.glob("*")
+        if file.is_file()
+    }
+    return found == dict(tree.files)
+
+
+def _folders(tree: Tree, root: Path) -> list[Path]:
+    return sorted({root / PurePosixPath(path).parent for path in tree.files})
 
 
 def _file_name(obj: Object) -> str:

@@ -53,11 +53,12 @@ def _layout(value: str) -> tuple[Path, str]:
     return (Path(head), tail) if head and "/" not in tail else (Path(value), "latest")
 
 
-def stack_tree(plan: Plan, by_cluster: dict[str, list[dict[str, Any]]]) -> Tree:
+def stack_tree(plan: Plan, stack: str, by_cluster: dict[str, list[dict[str, Any]]]) -> Tree:
     """Return the tree of a serving stack.
 
     Args:
         plan: The stack.
+        stack: Its name.
         by_cluster: Its objects, by the name of their cluster.
 
     Raises:
@@ -68,7 +69,7 @@ def stack_tree(plan: Plan, by_cluster: dict[str, list[dict[str, Any]]]) -> Tree:
         for name, region in plan.regions.items()
         if by_cluster.get(region.cluster_name)
     }
-    return tree_of(str(plan.platform.team), folders)
+    return tree_of(stack, str(plan.platform.team), folders)
 
 
 def write_targets(tree: Tree, stack: str, git: Path | None, oci: str | None) -> None:

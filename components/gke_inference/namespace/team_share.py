@@ -70,7 +70,8 @@ class TeamShareArgs(TypedDict):
     All clusters of a project have the same principals, so one region grants what they share."""
     delivery: NotRequired[str]
     """What applies the objects of models from git: `config-sync`, or `argo-cd`, which must be in
-    the namespace `argocd`. It gets the rights of a deployer. Default: deployers apply them."""
+    the namespace `argocd` with sync impersonation enabled. It gets the rights of a deployer.
+    Default: deployers apply them."""
     deployers: NotRequired[list[str]]
     """E-mails of users and service accounts that may serve models in the namespace, and do nothing
     elsewhere in the cluster. Default none."""
@@ -135,17 +136,22 @@ def deploying(
     """Returns the role of those who deploy, and its binding; nothing where nobody is named.
 
     It can grant no more than it has: Kubernetes refuses a role with further rights. What applies
-    objects from git is one of them, or, with Argo CD, has a project that is for this namespace.
+    objects from git is one of them. Argo CD, which has all rights itself, acts as a service account
+    that is one.
     """
-    made = {"project": _argo_project(namespace)} if delivery == "argo-cd" else {}
-    if not deployers and delivery != "config-sync":
-        return made
+    if not deployers and delivery is None:
+        return {}
     name = f"{_NAME}-deployer"
     labels = labels_for(name, "deployer")
+    made: dict[str, Manifest] = {}
     group = api("role").group
     users = [{"apiGroup": group, "kind": "User", "name": email} for email in sorted(deployers)]
     if delivery == "config-sync":
         users.append(service_account(f"ns-reconciler-{namespace}", _SYNC_NAMESPACE))
+    elif delivery == "argo-cd":
+        made["account"] = manifest("service_account", name, namespace, labels=labels)
+        made["project"] = _argo_project(namespace, name)
+        users.append(service_account(name, namespace))
     return {
         **made,
         "deployer": manifest("role", name, namespace, labels=labels, rules=_rules(delivery)),
@@ -153,15 +159,29 @@ def deploying(
     }
 
 
-def _argo_project(namespace: str) -> Manifest:
-    """Returns the project of Argo CD whose Applications are in a namespace and reach no other."""
+def _argo_project(namespace: str, account: str) -> Manifest:
+    """Returns the project of Argo CD whose Applications are in a namespace and reach no other.
+
+    Pickers and gates have Roles of their own. The whitelist cannot tell those from a Role with all
+    rights, so Argo CD applies as an account that Kubernetes lets grant no more than it has. It does
+    so where `argocd-cm` has `application.sync.impersonation.enabled: "true"`; elsewhere the field
+    does nothing (argo-cd.readthedocs.io, "Application Sync using impersonation").
+    """
+    cluster = "https://kubernetes.default.svc"
     return manifest(
         "argo_project",
         namespace,
         _ARGO_NAMESPACE,
         labels=labels_for(namespace, "delivery"),
         spec={
-            "destinations": [{"namespace": namespace, "server": "https://kubernetes.default.svc"}],
+            "destinationServiceAccounts": [
+                {
+                    "defaultServiceAccount": f"{namespace}:{account}",
+                    "namespace": namespace,
+                    "server": cluster,
+                }
+            ],
+            "destinations": [{"namespace": namespace, "server": cluster}],
             "namespaceResourceWhitelist": [
                 {"group": api(name).group, "kind": api(name).kind}
                 for name in sorted({*_KINDS, "inference_rewrite"})

@@ -4,6 +4,8 @@ import json
 from functools import partial
 from typing import Any
 
+import pytest
+
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.platform_reference import planned, shared
@@ -54,6 +56,20 @@ def test_pulumi_registers_where_the_models_come_from_and_none_of_their_objects(
     assert sync["metadata"]["labels"]["team"] == "search"
     assert sync["spec"]["git"]["dir"] == "clusters/search/us-central1"
     assert made.counts()["AlertPolicy"] > 0
+
+
+@pytest.mark.parametrize(("allowed", "is_protected"), [([], True), (["repo-sync"], False)])
+def test_what_takes_all_models_with_it_is_protected(
+    cloud: CloudRecorder, allowed: list[str], is_protected: bool
+):
+    of = platform()
+    regions = {name: each.cluster_name for name, each in resolve(of).regions.items()}
+    given = shared("shared", planned(of, regions, "gke-1.example.goog"))
+    found = serving({"at": ["allow_replace"], "value": allowed})
+    team = found.model_copy(update={"protection": True})
+    cloud.run(lambda: deploy_team(team, given))
+    [sync] = [each for each in cloud.registrations if each.type.endswith(":RepoSync")]
+    assert sync.protected is is_protected
 
 
 def test_a_preview_can_have_both(cloud: CloudRecorder):
@@ -111,3 +127,26 @@ def test_argo_cd_gets_a_project_for_the_namespace_and_no_fleet(deployed: Deploye
     assert {"Deployment", "HTTPRoute", "InferencePool"} <= allowed
     assert allowed.isdisjoint({"Namespace", "Secret", "ResourceQuota"})
     assert set(DELIVERY_SERVICES).isdisjoint(services_of(platform(ARGO)))
+
+
+def test_argo_cd_acts_as_an_account_that_can_grant_no_more_than_a_deployer(deployed: Deployed):
+    # Roles of pickers are in the tree; as Argo CD's own account a team could give itself any right
+    made = deployed(platform(ARGO))
+    [project] = [each.inputs for each in made.registrations if each.type.endswith(":AppProject")]
+    [account] = project["spec"]["destinationServiceAccounts"]
+    assert account["defaultServiceAccount"] == "search:team-deployer"
+    assert account["namespace"] == "search"
+    [binding] = [
+        each.inputs
+        for each in made.registrations
+        if each.type.endswith(":RoleBinding") and each.inputs["metadata"]["namespace"] == "search"
+    ]
+    subject = {"kind": "ServiceAccount", "name": "team-deployer", "namespace": "search"}
+    assert subject in binding["subjects"]
+    names = [
+        each.inputs["metadata"]["name"]
+        for each in made.registrations
+        if each.type.endswith(":ServiceAccount")
+        and each.inputs["metadata"]["namespace"] == "search"
+    ]
+    assert "team-deployer" in names

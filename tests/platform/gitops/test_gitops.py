@@ -172,7 +172,7 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
         until(lambda: traffic.seen["answered"] >= answered + 20, "answers after the rollback")
         assert traffic.seen["failed"] == settled
     assert "percent: 0" in stack.read_text()
-    assert "Give the canary of llama-3.1-8b 0 %" in git(serving, "log", "--format=%s", "-1")
+    assert "Set the canary of llama-3.1-8b to 0%" in git(serving, "log", "--format=%s", "-1")
     close([twin])
 
     status, said = run("down")

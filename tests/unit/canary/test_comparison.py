@@ -41,7 +41,9 @@ def test_many_requests_are_counted_without_a_sum_over_all_of_them():
     ("canary", "stable", "finding"),
     [
         (Share(49, 49), Share(0, 1000), Finding.TOO_FEW),
-        (Share(50, 50), Share(0, 49), Finding.TOO_FEW),
+        (Share(50, 50), Share(0, 0), Finding.TOO_FEW),
+        (Share(50, 50), Share(0, 5), Finding.WORSE),
+        (Share(50, 50), Share(0, 1), Finding.NOT_WORSE),  # one request proves nothing
         (Share(10, 50), Share(0, 1000), Finding.WORSE),
         (Share(1, 50), Share(0, 50), Finding.NOT_WORSE),  # by chance in half of all cases
         (Share(150, 50_000), Share(0, 50_000), Finding.NOT_WORSE),  # sure, and below the margin

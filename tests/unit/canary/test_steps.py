@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.canary.comparison import Rule, Share
-from scripts.canary.steps import Canary, Outcome, Settings, Sight, check_steps
+from scripts.canary.steps import Canary, NoSight, Outcome, Settings, Sight, check_steps
 
 RULE = Rule(alpha=0.05, margin_percent=1.0, least_requests=100)
 SETTINGS = Settings((5, 50, 100), 60, 300, 20, RULE)
@@ -64,7 +64,7 @@ def test_a_worse_canary_is_rolled_back_at_the_first_look_that_shows_it():
     assert requests.run() is Outcome.ROLLED_BACK
     assert requests.given == [5, 0]
     assert requests.slept == [20]
-    assert requests.told[-2:] == ["5 %: worse: errors; rolling back", "0 %: rolled back"]
+    assert requests.told[-2:] == ["5%: worse: errors; rolling back", "0%: rolled back"]
 
 
 def test_a_step_waits_for_requests_and_gives_up_in_the_end():
@@ -74,7 +74,52 @@ def test_a_step_waits_for_requests_and_gives_up_in_the_end():
     few = Requests(per_look=20)
     assert few.run() is Outcome.ROLLED_BACK
     assert few.given == [5, 0]
-    assert "fewer than 100 requests of each version in 300 s" in few.told[-2]
+    assert "fewer than 100 requests to compare in 300 s" in few.told[-2]
+
+
+def test_a_stable_version_with_few_requests_does_not_keep_a_step_waiting():
+    requests = Requests(percent_bad=100, per_look=150)
+    settings = Settings((90,), 60, 300, 20, RULE)
+    assert requests.run(settings) is Outcome.ROLLED_BACK
+    assert requests.slept == [20]  # 135 against 15
+
+
+def test_looks_that_fail_are_taken_again_and_what_nobody_sees_is_rolled_back_in_the_end():
+    requests = Requests(per_look=1000)
+    original, failures = requests.look, [NoSight("c: timed out")] * 2
+
+    def look():
+        if failures:
+            raise failures.pop()
+        return original()
+
+    requests.look = look
+    assert requests.run() is Outcome.PASSED
+    assert "5%: cannot see: c: timed out" in requests.told
+
+    def no_begin():
+        raise NoSight("c: connection refused")
+
+    blind = Requests()
+    blind.begin = no_begin
+    assert blind.run() is Outcome.ROLLED_BACK
+    assert blind.given == [5, 0]
+    assert sum(blind.slept) == SETTINGS.patience_seconds
+
+
+def test_a_run_knows_which_share_is_live_when_a_change_fails():
+    requests = Requests(per_look=1000)
+    original = requests.set_percent
+
+    def fail_at_50(percent):
+        if percent == 50:
+            raise RuntimeError
+        original(percent)
+
+    tried = Canary(SETTINGS, requests, fail_at_50, sleep=lambda _: None, tell=requests.told.append)
+    with pytest.raises(RuntimeError):
+        tried.run()
+    assert (tried.share, tried.tried) == (5, 50)
 
 
 def test_without_anything_to_measure_nothing_is_passed():
@@ -85,7 +130,8 @@ def test_without_anything_to_measure_nothing_is_passed():
 
 def test_the_looks_of_a_run_share_its_probability_of_a_false_alarm():
     assert SETTINGS.looks == 15
-    assert SETTINGS.step_rule.alpha == pytest.approx(0.05 / 45)
+    assert SETTINGS.rule_of(1).alpha == pytest.approx(0.05 / 45)
+    assert SETTINGS.rule_of(2).alpha == pytest.approx(0.05 / 90)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +142,10 @@ def test_the_looks_of_a_run_share_its_probability_of_a_false_alarm():
         ((5, 101), "must be percentages from 1 to 100"),
         ((50, 5), "must rise from step to step"),
         ((5, 5), "must rise from step to step"),
+        (
+            (100,),
+            "must begin below 100: there the stable version has no requests to compare with",
+        ),
         ((5, 100), ""),
     ],
 )

@@ -13,6 +13,7 @@ from twin.cluster.delivery.sources import Source, SourceError
 
 def tree(value="1"):
     return tree_of(
+        "s",
         "search",
         {
             "clusters/us": [
@@ -48,6 +49,7 @@ def test_the_manifest_names_one_gzipped_tar_with_the_files(tmp_path):
             "clusters",
             "clusters/us",
             "clusters/us/SHA256SUMS",
+            "clusters/us/STACK",
             "clusters/us/configmap.core-a.yaml",
         ]
         assert {entry.mtime for entry in archive} == {0}

@@ -45,7 +45,7 @@ def test_each_cluster_has_a_folder_of_its_region():
         "kind": "ConfigMap",
         "metadata": {"name": "a", "namespace": "search"},
     }
-    tree = stack_tree(PLAN, {"acme-gitops-us-central1": [obj]})
+    tree = stack_tree(PLAN, "search", {"acme-gitops-us-central1": [obj]})
     assert "clusters/search/us-central1/configmap.core-a.yaml" in tree.files
 
 
@@ -59,8 +59,8 @@ def test_a_preview_of_a_delivered_stack_is_asked_for_its_objects():
 class FakeKube:
     """One RepoSync, and Deployments."""
 
-    def __init__(self, sync=None, *deployments):
-        self._sync, self._deployments = sync, list(deployments)
+    def __init__(self, sync=None, *deployments, groups=None):
+        self._sync, self._deployments, self._groups = sync, list(deployments), groups
 
     def get(self, path):
         if self._sync is None:
@@ -69,6 +69,10 @@ class FakeKube:
         return {"status": self._sync}
 
     def list(self, path):
+        if path.endswith("/namespaces/search/leaderworkersets"):
+            if self._groups is None:
+                raise KubeError(404, "NotFound", "not found", {})
+            return self._groups
         assert path.endswith("/namespaces/search/deployments")
         return self._deployments
 
@@ -79,7 +83,15 @@ def status(source="c1", synced="c1", errors=()):
         "conditions": [{"status": "False", "type": "Stalled"}],
         "lastSyncedCommit": synced,
         "source": {"commit": source, "errors": []},
-        "sync": {"errors": listed},
+        "sync": {"commit": source, "errors": listed},
+    }
+
+
+def groups(new, ready):
+    return {
+        "metadata": {"generation": 1, "name": "llama-tpu"},
+        "spec": {"replicas": 2},
+        "status": {"readyReplicas": ready, "replicas": 2, "updatedReplicas": new},
     }
 
 
@@ -106,6 +118,9 @@ def rollout(new, ready, replicas=1):
         (FakeKube({}), "waiting", ""),
         (FakeKube(status(), rollout(1, 1, replicas=2)), "rolling-out", ""),
         (FakeKube(status(), rollout(0, 1)), "rolling-out", ""),
+        (FakeKube(status(), groups=[groups(2, 2)]), "synced", ""),
+        (FakeKube(status(), groups=[groups(1, 2)]), "rolling-out", ""),
+        (FakeKube(status(), groups=[groups(2, 1)]), "rolling-out", ""),
     ],
 )
 def test_a_cluster_is_in_one_of_a_few_states(kube, state, said):

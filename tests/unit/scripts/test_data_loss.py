@@ -145,3 +145,12 @@ def test_an_update_whose_preview_fails_is_refused(written):
     written()
     with pytest.raises(CommandError, match="it went wrong"):
         guard(FakeEngine([{"type": CLUSTER}], [], code=1), "prod")
+
+
+def test_a_switch_of_what_delivers_models_is_refused_until_the_stack_allows_it(written):
+    kind = "kubernetes:configsync.gke.io/v1beta1:RepoSync"
+    gone = event("delete", kind, logical="us-delivery", name="repo-sync")
+    message = r"delete RepoSync repo-sync; to allow this, set allow_replace: \[repo-sync\]"
+    with pytest.raises(CheckFailedError, match=message):
+        refuse_losses("search", written(gone))
+    refuse_losses("search", written(gone, allowed=("repo-sync",)))

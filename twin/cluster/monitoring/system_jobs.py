@@ -120,15 +120,18 @@ def load_balancer_targets(
 ) -> list[JsonObject]:
     """Return the targets of gateways: (namespace, name) to (gateway class, Envoy's admin address).
 
-    The load balancer of a Gateway is named after it, with its namespace before.
+    The load balancer of a Gateway is named after it, with its namespace before. Its series are of a
+    project and a region; they know no cluster.
     """
+    region = "-".join(cluster["location"].split("-")[:2])
     return [
         {
             "targets": [address],
             "labels": {
-                **cluster,
                 "forwarding_rule_name": f"{namespace}-{name}",
                 "metric_prefix": metric_prefix(gateway_class),
+                "project_id": cluster["project_id"],
+                "region": region,
                 "url_map_name": f"{namespace}-{name}",
             },
         }

@@ -178,3 +178,11 @@ def test_a_load_balancer_is_named_after_its_gateway():
     assert target["labels"]["url_map_name"] == "llm-main"
     prefix = "loadbalancing_googleapis_com:https_external_regional_"
     assert target["labels"]["metric_prefix"] == prefix
+
+
+def test_series_of_a_load_balancer_are_of_a_region_and_of_no_cluster():
+    classes = {("llm", "main"): ("gke-l7-rilb", "127.0.0.1:9901")}
+    (target,) = system_jobs.load_balancer_targets(classes, {**CLUSTER, "location": "us-east5-a"})
+    assert target["labels"]["region"] == "us-east5"
+    assert target["labels"]["project_id"] == "acme"
+    assert target["labels"].keys().isdisjoint({"cluster", "location"})

@@ -1,0 +1,106 @@
+"""A checkout of the repository that delivers a stack: commits that others' pushes do not stop."""
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from scripts.terminal.console import CommandError, one_line
+
+_PUSHES: Final = 5
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The top of a checkout, on the branch that the clusters read."""
+
+    folder: Path
+    branch: str
+
+    def check(self, paths: Sequence[str] = ()) -> None:
+        """Refuse what is no checkout of the branch, or has changes.
+
+        Args:
+            paths: Folders in which changes are refused; none means everywhere.
+
+        Raises:
+            CommandError: Names the option.
+        """
+        if not (self.folder / ".git").exists():
+            raise CommandError(f"--git: must be the top of a checkout, got {str(self.folder)!r}")
+        found = self._run("symbolic-ref", "--short", "--quiet", "HEAD").stdout.strip()
+        if found != self.branch:
+            raise CommandError(
+                f"--git: must be on the branch of delivery.source, {self.branch!r}, got"
+                f" {found or 'no branch'!r}"
+            )
+        if self._git("status", "--porcelain", "--", *paths):
+            where = f" in {', '.join(paths)}" if paths else ""
+            got = str(self.folder)
+            raise CommandError(f"--git: must be a checkout without changes{where}, got {got!r}")
+
+    def commit(self, folders: Iterable[str], message: str) -> None:
+        """Commit what changed in some folders, and nothing else.
+
+        Raises:
+            CommandError: Git refuses.
+        """
+        paths = sorted(folders)
+        self._git("add", "--all", "--", *paths)
+        if self._git("status", "--porcelain", "--", *paths):
+            self._git("commit", "--quiet", "--message", message, "--", *paths)
+
+    def push(self) -> str:
+        """Push the branch where there is a remote, and return its commit.
+
+        What others have pushed meanwhile stays: the own commits are put on top of it.
+
+        Raises:
+            CommandError: The remote refuses, again and again, or both changed the same lines.
+        """
+        remotes = self._git("remote").splitlines()
+        if remotes:
+            configured = self._run("config", "--get", f"branch.{self.branch}.remote")
+            self._push(configured.stdout.strip() or remotes[0])
+        return self._git("rev-parse", "HEAD")
+
+    def _push(self, remote: str) -> None:
+        said = ""
+        for _ in range(_PUSHES):
+            pushed = self._run("push", "--quiet", remote, f"HEAD:refs/heads/{self.branch}")
+            if not pushed.returncode:
+                return
+            said = one_line(pushed.stderr or pushed.stdout)
+            pulled = self._run("pull", "--rebase", "--autostash", "--quiet", remote, self.branch)
+            if pulled.returncode:
+                self._run("rebase", "--abort")
+                raise CommandError(f"git pull: {one_line(pulled.stderr or pulled.stdout)}")
+        raise CommandError(f"git push: {said}")
+
+    def has(self, commit: str, of: str) -> bool:
+        """Return whether a commit is in the history of another one, such as what a cluster has."""
+        if not of or commit == of:
+            return commit == of
+        if self._run("cat-file", "-e", f"{of}^{{commit}}").returncode:
+            self._run("fetch", "--quiet")  # somebody else's
+        return not self._run("merge-base", "--is-ancestor", commit, of).returncode
+
+    def _git(self, *arguments: str) -> str:
+        """Return what git prints.
+
+        Raises:
+            CommandError: It fails.
+        """
+        ran = self._run(*arguments)
+        if ran.returncode:
+            raise CommandError(f"git {arguments[0]}: {one_line(ran.stderr or ran.stdout)}")
+        return ran.stdout.strip()
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                ["git", *arguments], cwd=self.folder, capture_output=True, text=True, check=False
+            )
+        except FileNotFoundError:
+            raise CommandError("git: must be on PATH") from None
