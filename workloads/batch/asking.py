@@ -24,6 +24,8 @@ _AWAY: Final = (0, 502)
 """Nobody answers, or a proxy reports that."""
 _REJECTED_KEY: Final = (401, 403)
 """Somebody has to fix the key; meanwhile no request is at fault."""
+_SPENT: Final = "insufficient_quota"
+"""Code of a quota that a new month or a larger limit restores: no request is at fault."""
 _CONNECT_SECONDS: Final = 5.0
 
 
@@ -92,11 +94,11 @@ class Asking:
             finally:
                 await self._pressure.leave()
             status = said.status
-            after = retry_after(said.headers.get("retry-after"), time.time())
+            if not _is_repeated(said):
+                return _answer(question, said)
+            after = self._asked_wait(said)
             if status in _BUSY:
                 self._pressure.refused(after)
-            if not _is_repeated(status):
-                return _answer(question, said)
             if status not in (*_BUSY, *_AWAY, *_REJECTED_KEY):
                 failures += 1
             if failures >= self._settings.attempts:
@@ -164,6 +166,11 @@ class Asking:
         except (aiohttp.ClientError, TimeoutError):
             return _Said(-1, {}, b"")
 
+    def _asked_wait(self, said: _Said) -> float | None:
+        """Return the seconds that an answer asks to wait, bounded: a quota asks for weeks."""
+        after = retry_after(said.headers.get("retry-after"), time.time())
+        return None if after is None else min(after, self._settings.longest_wait_seconds)
+
     def _backoff(self, waits: int) -> float:
         settings = self._settings
         most = min(
@@ -172,11 +179,22 @@ class Asking:
         return random.uniform(most / 2, most)  # noqa: S311 - it spreads attempts
 
 
-def _is_repeated(status: int) -> bool:
+def _is_repeated(said: _Said) -> bool:
     """Return whether another attempt may have another result."""
+    status = said.status
+    if said.headers.get("x-should-retry") == "false" and _code(said.body) != _SPENT:
+        return False
     if status >= 500 or status <= 0:
         return True
     return status in (*_BUSY, *_MAY_PASS, *_REJECTED_KEY)
+
+
+def _code(body: bytes) -> str:
+    """Return the code of an error in OpenAI's form; empty where there is none."""
+    try:
+        return str(json.loads(body)["error"]["code"])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
 
 
 def _answer(question: Question, said: _Said) -> Answer:

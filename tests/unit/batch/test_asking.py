@@ -81,6 +81,28 @@ def test_a_busy_pool_or_a_wrong_key_costs_no_attempt(status: int) -> None:
     assert len(seen) == 6
 
 
+def refused(code: str, seconds: int) -> web.Response:
+    """Return a 429 as the gate of clients sends it where official clients must not go on."""
+    headers = {"retry-after": str(seconds), "x-should-retry": "false"}
+    return web.json_response({"error": {"code": code}}, status=429, headers=headers)
+
+
+def test_a_request_larger_than_a_limit_fails_at_once() -> None:
+    answer, seen = ask(lambda _: refused("rate_limit_exceeded", 60))
+    assert not answer.is_good
+    assert answer.line["response"]["body"] == {"error": {"code": "rate_limit_exceeded"}}
+    assert len(seen) == 1
+
+
+def test_a_spent_quota_is_waited_for_and_asked_about_again() -> None:
+    def respond(number: int) -> web.Response:
+        return refused("insufficient_quota", 10**6) if number < 3 else web.json_response({})
+
+    answer, seen = ask(respond, attempts=1)
+    assert answer.is_good
+    assert len(seen) == 3
+
+
 def test_what_fails_in_the_middle_is_repeated_and_then_a_failure() -> None:
     answer, seen = ask(lambda _: web.json_response({"error": {}}, status=500), attempts=3)
     assert not answer.is_good
