@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from .answers import read_parts, seal
+from .answers import keep, read_parts, seal
 from .bucket import Bucket, BucketError, Changed, Entry
 from .logs import say
 from .metrics import ServiceMetrics
@@ -34,7 +34,7 @@ from .records import (
     work_prefix,
 )
 from .settings import Model, Settings
-from .validation import Bounds, Checked, check
+from .validation import LONGEST_LINE, Bounds, Checked, check
 from .worker import expired, questions_of
 
 _ABANDONED_SECONDS: Final = 600
@@ -178,7 +178,7 @@ class Keeper:
         )
 
         def checked() -> Checked:
-            return check(self._bucket.lines(name), bounds)
+            return check(self._bucket.lines(name, LONGEST_LINE), bounds)
 
         if await self._bucket.entry(name) is None:
             found = Checked(errors=[GONE])
@@ -212,8 +212,9 @@ class Keeper:
             )
             known = await read_parts(self._bucket, mine)
             if batch["ending"] == "expired":
-                for question in await questions_of(self._bucket, batch, mine):
-                    known.setdefault(question.number, expired(question))
+                questions = await questions_of(self._bucket, batch, mine)
+                late = [expired(each) for each in questions if each.number not in known]
+                known |= {each.number: each for each in await keep(self._bucket, mine, late)}
             await seal(self._bucket, mine, known)
         except Changed:
             return

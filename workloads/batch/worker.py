@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .answers import Answer, Parts, read_parts, seal, unanswered
+from .answers import Answer, Kept, Parts, keep, read_parts, seal, unanswered
 from .asking import Asking, Question, Stopped
 from .bucket import Bucket, BucketError, Changed
 from .logs import say
@@ -155,7 +155,7 @@ class Worker:
         work.completed = sum(each.is_good for each in known.values())
         work.failed = len(known) - work.completed
 
-        def kept(some: list[Answer]) -> None:
+        def kept(some: list[Kept]) -> None:
             for answer in some:
                 known[answer.number] = answer
                 work.completed += answer.is_good
@@ -166,6 +166,7 @@ class Worker:
         todo = [each for each in questions if each.number not in known]
         tasks: set[asyncio.Task[None]] = set()
         for question in todo:
+            await _either(parts.room, work.stop)
             try:
                 await self._asking.enter(work.batch["expires_at"], work.stop)
             except Stopped:
@@ -184,9 +185,7 @@ class Worker:
         await renewing  # a renewal on its way would be another generation
         await self._finish(work, questions, known)
 
-    async def _finish(
-        self, work: _Work, questions: list[Question], known: dict[int, Answer]
-    ) -> None:
+    async def _finish(self, work: _Work, questions: list[Question], known: dict[int, Kept]) -> None:
         """Seal a shard that is done or whose batch ends, and give any other back."""
         if work.is_lost:
             return
@@ -206,7 +205,8 @@ class Worker:
                 say(logging.INFO, "returned", batch=work.held.batch, shard=work.held.shard.index)
                 return
             if batch["ending"] == "expired":
-                known |= {each.number: expired(each) for each in open_ones}
+                rest = await keep(self._bucket, work.held, [expired(each) for each in open_ones])
+                known |= {each.number: each for each in rest}
         await seal(self._bucket, work.held, known)
         say(logging.INFO, "sealed", batch=work.held.batch, shard=work.held.shard.index)
 

@@ -210,6 +210,15 @@ def test_an_input_with_wrong_lines_fails_before_anything_is_asked(world: World) 
     assert done.output_file_id is None
 
 
+def test_a_line_that_never_ends_fails_a_batch_without_being_read_to_its_end(world: World) -> None:
+    api = client(world.serve())
+    batch = submit(api, b'{"custom_id": "' + b"x" * (80 * 2**20))
+    began = time.monotonic()
+    done = over(api, batch)
+    assert [(each.code, each.line) for each in done.errors.data] == [("request_too_large", 1)]
+    assert time.monotonic() - began < 10
+
+
 def test_a_team_finds_neither_files_nor_batches_of_another(world: World) -> None:
     service = world.serve(teams={"red": None, "blue": ["embed"]})
     world.work()

@@ -73,6 +73,22 @@ def test_an_input_without_requests_and_one_with_too_many_are_refused() -> None:
     assert not check((line(number) for number in range(100)), BOUNDS).errors
 
 
+def embeds(number: int, given: Any) -> bytes:
+    body = {"model": "embed", "input": given}
+    return line(number, url="/v1/embeddings", body=body)
+
+
+def test_embeddings_have_at_most_2048_inputs_a_request_and_50000_a_batch() -> None:
+    embedding = bounds(endpoint="/v1/embeddings", shard_bytes=10**9)
+    fits = [embeds(n, ["a"] * 2048) for n in range(24)]
+    tokens = embeds(24, [7] * 9000)
+    assert not check([*fits, tokens], embedding).errors
+    (error,) = check([embeds(1, ["a"] * 2049)], embedding).errors
+    assert (error["code"], error["param"], error["line"]) == ("invalid_request", "input", 1)
+    (error,) = check([*fits, tokens, embeds(25, [[1, 2]] * 900)], embedding).errors
+    assert (error["code"], error["param"]) == ("too_many_inputs", "input")
+
+
 def test_errors_are_listed_up_to_a_hundred() -> None:
     found = check([b"{\n"] * 150, bounds(most_lines=200))
     assert len(found.errors) == 100
