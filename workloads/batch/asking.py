@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from workloads.stream.asking import retry_after
 from workloads.stream.pressure import Pressure
 
 from .answers import Answer, answered, unanswered
+from .bucket import reason
+from .logs import say
 from .settings import Settings
 
 _BUSY: Final = (429, 503)
@@ -151,7 +154,10 @@ class Asking:
         if model is not None and model.objective:
             headers["x-gateway-inference-objective"] = model.objective
         if self._key_file is not None:
-            headers["authorization"] = f"Bearer {self._key_file.read_text().strip()}"
+            key = self._key(self._key_file)
+            if not key:
+                return _Said(401, {}, b"")
+            headers["authorization"] = f"Bearer {key}"
         timeout = aiohttp.ClientTimeout(
             total=self._settings.deadline_seconds, sock_connect=_CONNECT_SECONDS
         )
@@ -165,6 +171,18 @@ class Asking:
             return _Said(0, {}, b"")
         except (aiohttp.ClientError, TimeoutError):
             return _Said(-1, {}, b"")
+        except Exception as error:  # noqa: BLE001 - of one request: the others go on
+            say(logging.WARNING, "attempt failed", request=request, why=reason(error))
+            return _Said(-1, {}, b"")
+
+    def _key(self, file: Path) -> str:
+        """Return the key; empty where there is none that can be sent."""
+        try:
+            key = file.read_text().strip()
+        except (OSError, ValueError) as error:
+            say(logging.WARNING, "no key", why=reason(error))
+            return ""
+        return key if key.isascii() and key.isprintable() else ""
 
     def _asked_wait(self, said: _Said) -> float | None:
         """Return the seconds that an answer asks to wait, bounded: a quota asks for weeks."""
@@ -204,11 +222,15 @@ def _answer(question: Question, said: _Said) -> Answer:
             question.number, question.batch, question.custom_id, "server_error", message
         )
     try:
-        body: Any = json.loads(said.body)
-    except ValueError:
+        return _with_body(question, said, json.loads(said.body))
+    except (ValueError, RecursionError):
         body = {"error": {"message": "The answer was not JSON.", "type": "server_error"}}
-        if 200 <= said.status < 300:  # nothing a client could read
-            return _answer(question, _Said(500, said.headers, json.dumps(body).encode()))
+        # what no client could read is no success
+        status = 500 if 200 <= said.status < 300 else said.status
+        return _with_body(question, replace(said, status=status), body)
+
+
+def _with_body(question: Question, said: _Said, body: Any) -> Answer:
     response = {
         "status_code": said.status,
         "request_id": said.headers.get("x-request-id", f"{question.batch}-{question.number}"),

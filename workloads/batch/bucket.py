@@ -41,6 +41,11 @@ class BucketError(Exception):
     """Cloud Storage cannot be used; the message is one line."""
 
 
+def reason(error: Exception) -> str:
+    """Return what a log may say of an error: the text of one of others may repeat a prompt."""
+    return str(error) if isinstance(error, BucketError) else type(error).__name__
+
+
 class Changed(Exception):
     """Somebody else wrote the object: there is another generation."""
 

@@ -15,6 +15,7 @@ from .records import (
     file_metadata,
     file_name,
     new_id,
+    opened,
     read_batch,
 )
 from .settings import Settings
@@ -150,9 +151,10 @@ class Files:
     async def _user_of(self, team: str, file: str) -> str | None:
         """Return an open batch that reads a file."""
         for entry in await self._bucket.entries("open/"):
-            _, _, owner, number = entry.name.split("/")
-            if owner != team:
+            found = opened(entry.name)
+            if found is None or found[1] != team:
                 continue
+            number = found[2]
             batch = await read_batch(self._bucket, team, number)
             is_open = batch is not None and batch["status"] not in OVER
             if is_open and batch is not None and batch["input_file_id"] == file:

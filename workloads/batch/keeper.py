@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from .answers import keep, read_parts, seal
-from .bucket import Bucket, BucketError, Changed, Entry
+from .bucket import Bucket, BucketError, Changed, Entry, reason
 from .logs import say
 from .metrics import ServiceMetrics
 from .records import (
@@ -28,6 +28,7 @@ from .records import (
     file_metadata,
     file_name,
     now,
+    opened,
     read_batch,
     result_id,
     shards_of,
@@ -64,9 +65,9 @@ class Keeper:
             try:
                 await self._look()
                 self.is_working = True
-            except (BucketError, Changed) as error:
+            except Exception as error:  # noqa: BLE001 - the API goes on, and so does the next look
                 self.is_working = False
-                say(logging.WARNING, "no bucket", why=str(error))
+                say(logging.WARNING, "look failed", why=reason(error))
             with contextlib.suppress(TimeoutError):
                 wait = self._settings.poll_seconds * random.uniform(0.5, 1)  # noqa: S311
                 await asyncio.wait_for(stop.wait(), wait)
@@ -74,21 +75,38 @@ class Keeper:
     async def _look(self) -> None:
         backlog = used = 0.0
         for entry in await self._bucket.entries("open/"):
-            _, created, team, number = entry.name.split("/")
-            batch = await read_batch(self._bucket, team, number)
-            if batch is None:
-                if now() - int(created) > _ABANDONED_SECONDS:
-                    await self._bucket.delete(entry.name)
+            try:
+                lines, share = await self._look_at(entry)
+            except BucketError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of one batch: the others go on
+                say(logging.WARNING, "not looked at", object=entry.name, why=reason(error))
                 continue
-            shards = await shards_of(self._bucket, number)
-            if batch["status"] in ("validating", "in_progress"):
-                window = batch["expires_at"] - batch["created_at"]
-                used = max(used, (time.time() - batch["created_at"]) / window)
-                backlog += _open_lines(batch, shards)
-            if _has_step(batch, shards):
-                await self._move_on(entry, batch, shards)
+            backlog += lines
+            used = max(used, share)
         self._metrics.backlog.set(backlog / self._settings.replicas)
         self._metrics.window_used.set(used)
+
+    async def _look_at(self, entry: Entry) -> tuple[int, float]:
+        """Move a batch on; return its open requests and the share of its window that it used."""
+        found = opened(entry.name)
+        if found is None:
+            return 0, 0.0
+        created, team, number = found
+        batch = await read_batch(self._bucket, team, number)
+        if batch is None:
+            if now() - created > _ABANDONED_SECONDS:
+                await self._bucket.delete(entry.name)
+            return 0, 0.0
+        shards = await shards_of(self._bucket, number)
+        lines, used = 0, 0.0
+        if batch["status"] in ("validating", "in_progress"):
+            window = batch["expires_at"] - batch["created_at"]
+            used = (time.time() - batch["created_at"]) / window
+            lines = _open_lines(batch, shards)
+        if _has_step(batch, shards):
+            await self._move_on(entry, batch, shards)
+        return lines, used
 
     async def _move_on(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
         """Take the next step of a batch; one that cannot be taken stops no other batch."""
@@ -96,8 +114,8 @@ class Keeper:
             async with self._lease(entry) as is_mine:
                 if is_mine:
                     await self._step(entry, batch, shards)
-        except (BucketError, Changed) as error:
-            say(logging.WARNING, "not moved on", batch=batch["id"], why=str(error))
+        except Exception as error:  # noqa: BLE001 - of one batch
+            say(logging.WARNING, "not moved on", batch=batch["id"], why=reason(error))
 
     @contextlib.asynccontextmanager
     async def _lease(self, entry: Entry) -> AsyncGenerator[bool]:

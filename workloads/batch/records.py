@@ -48,6 +48,15 @@ def open_name(created: int, team: str, batch: str) -> str:
     return f"open/{created:011d}/{team}/{batch}"
 
 
+def opened(name: str) -> tuple[int, str, str] | None:
+    """Return time, team and id of a batch that is not over; None for what another put there."""
+    match name.split("/"):
+        case ["open", created, team, batch] if created.isdecimal() and team and batch:
+            return int(created), team, batch
+        case _:
+            return None
+
+
 def result_id(batch: str, kind: str) -> str:
     """Return the id of the file of a batch's answers (`output`) or failures (`errors`)."""
     return f"file-{batch.removeprefix('batch_')}{kind}"
@@ -72,10 +81,13 @@ class StoredFile:
 
     @classmethod
     def of(cls, entry: Entry, retention_days: int) -> "StoredFile | None":
-        """Return the file of an object, or None where its time is over."""
-        _, team, file = entry.name.split("/")
-        created = int(entry.metadata.get("created", "0"))
-        expires = int(entry.metadata.get("expires", "0")) or created + retention_days * 86_400
+        """Return the file of an object; None where its time is over or another put it there."""
+        try:
+            _, team, file = entry.name.split("/")
+            created = int(entry.metadata.get("created", "0"))
+            expires = int(entry.metadata.get("expires", "0")) or created + retention_days * 86_400
+        except ValueError:
+            return None
         if expires <= time.time():
             return None
         return cls(

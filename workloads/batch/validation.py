@@ -12,6 +12,7 @@ from .settings import Model
 _MOST_ERRORS: Final = 100
 LONGEST_LINE: Final = 8 * 2**20
 """What the gate of clients takes at most; a longer line would be parsed in vain."""
+_MOST_LEVELS: Final = 100
 _MOST_INPUTS_OF_ONE: Final = 2048
 _MOST_INPUTS: Final = 50_000
 """Inputs of embeddings of a request and of a batch, as OpenAI has them."""
@@ -92,8 +93,9 @@ def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | Non
     if len(raw) > LONGEST_LINE:
         return "request_too_large", "This request is larger than 8 MiB.", None
     line = _parsed(raw)
-    if line is None:
-        return "invalid_json_line", "This line is not parseable as a JSON object.", None
+    if line is None or _is_too_deep(raw, line):
+        message = f"This line is not a JSON object of at most {_MOST_LEVELS} levels."
+        return "invalid_json_line", message, None
     for name, kind in (("custom_id", str), ("method", str), ("url", str), ("body", dict)):
         if not isinstance(line.get(name), kind) or (kind is str and not line[name]):
             return "missing_required_parameter", f"Missing required parameter: '{name}'.", name
@@ -103,14 +105,25 @@ def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | Non
         message = "The custom_id of this request is also that of another request of this file."
         return "duplicate_custom_id", message, "custom_id"
     seen.ids.add(digest)
-    wrong = _wrong_target(line, bounds) or _wrong_body(line["body"], bounds)
-    if wrong is None and bounds.endpoint == "/v1/embeddings":
-        inputs = _inputs(line["body"].get("input"))
-        seen.inputs += inputs
-        if inputs > _MOST_INPUTS_OF_ONE:
-            message = f"This request has more than {_MOST_INPUTS_OF_ONE} inputs."
-            return "invalid_request", message, "input"
-    return wrong
+    body = line["body"]
+    return (
+        _wrong_target(line, bounds)
+        or _wrong_body(body, bounds)
+        or _wrong_inputs(body, bounds, seen)
+    )
+
+
+def _wrong_inputs(
+    body: dict[str, Any], bounds: Bounds, seen: _Seen
+) -> tuple[str, str, str | None] | None:
+    if bounds.endpoint != "/v1/embeddings":
+        return None
+    inputs = _inputs(body.get("input"))
+    seen.inputs += inputs
+    if inputs > _MOST_INPUTS_OF_ONE:
+        message = f"This request has more than {_MOST_INPUTS_OF_ONE} inputs."
+        return "invalid_request", message, "input"
+    return None
 
 
 def _inputs(given: Any) -> int:
@@ -127,6 +140,24 @@ def _parsed(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", content) if isinstance(content, dict) else None
+
+
+def _is_too_deep(raw: bytes, line: dict[str, Any]) -> bool:
+    """Return whether those who read a request later may have no room for its levels."""
+    if raw.count(b"[") + raw.count(b"{") <= _MOST_LEVELS:
+        return False
+    level: list[Any] = [line]
+    for _ in range(_MOST_LEVELS):
+        level = [child for each in level for child in _children(each)]
+    return bool(level)
+
+
+def _children(value: Any) -> list[Any]:
+    """Return the objects and arrays of one."""
+    within: Iterable[Any] = (
+        cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
+    )
+    return [each for each in within if isinstance(each, dict | list)]
 
 
 def _wrong_target(line: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from .answers import Answer, Kept, Parts, keep, read_parts, seal, unanswered
 from .asking import Asking, Question, Stopped
-from .bucket import Bucket, BucketError, Changed
+from .bucket import Bucket, BucketError, Changed, reason
 from .logs import say
 from .metrics import WorkerMetrics
 from .records import (
@@ -21,6 +21,7 @@ from .records import (
     Held,
     change_shard,
     file_name,
+    opened,
     read_batch,
     shards_of,
 )
@@ -66,6 +67,7 @@ class Worker:
         self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
         self._works: dict[asyncio.Task[None], _Work] = {}
         self._draining = False
+        self._paused_until = 0.0
 
     @property
     def is_draining(self) -> bool:
@@ -76,6 +78,10 @@ class Worker:
         """Work until `stop` is set, then finish the requests that have begun."""
         wait = self._settings.poll_seconds
         while not stop.is_set():
+            pause = self._paused_until - time.monotonic()
+            if pause > 0:
+                await _either(stop, seconds=pause)
+                continue
             try:
                 work = await self._take()
                 wait = self._settings.poll_seconds
@@ -101,12 +107,17 @@ class Worker:
         found: list[tuple[Batch, list[Held]]] = []
         running: Counter[str] = Counter()
         for entry in await self._bucket.entries("open/"):
-            _, _, team, number = entry.name.split("/")
-            batch = await read_batch(self._bucket, team, number)
-            if batch is None or batch["status"] != "in_progress":
+            try:
+                looked = await self._open_batch(entry.name)
+            except BucketError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of one batch: the others go on
+                say(logging.WARNING, "not looked at", object=entry.name, why=reason(error))
                 continue
-            shards = await shards_of(self._bucket, number)
-            running[team] += sum(1 for each in shards if _is_at_work(each))
+            if looked is None:
+                continue
+            batch, shards = looked
+            running[batch["team"]] += sum(1 for each in shards if _is_at_work(each))
             free = [each for each in shards if each.shard.is_free()]
             if free and time.time() < batch["expires_at"]:
                 found.append((batch, free))
@@ -117,6 +128,17 @@ class Worker:
                 if taken is not None:
                     return _Work(taken, batch)
         return None
+
+    async def _open_batch(self, name: str) -> tuple[Batch, list[Held]] | None:
+        """Return a batch with its shards, or None where it has nothing to do."""
+        match opened(name):
+            case (_, team, number):
+                batch = await read_batch(self._bucket, team, number)
+            case None:
+                return None
+        if batch is None or batch["status"] != "in_progress":
+            return None
+        return batch, await shards_of(self._bucket, number)
 
     async def _claim(self, held: Held) -> Held | None:
         until = time.time() + self._settings.lease_seconds
@@ -136,13 +158,13 @@ class Worker:
             await self._answer_all(work, renewing)
         except Changed:
             say(logging.INFO, "lost", batch=work.held.batch, shard=shard.index)
-        except BucketError as error:  # its lease ends by itself
+        except Exception as error:  # noqa: BLE001 - its lease ends by itself
             say(
                 logging.WARNING,
                 "given up",
                 batch=work.held.batch,
                 shard=shard.index,
-                why=str(error),
+                why=reason(error),
             )
         finally:
             work.fed.set()
@@ -203,6 +225,8 @@ class Worker:
                     failed=work.failed,
                 )
                 say(logging.INFO, "returned", batch=work.held.batch, shard=work.held.shard.index)
+                # what made it come back may do so again at once
+                self._paused_until = time.monotonic() + self._settings.poll_seconds
                 return
             if batch["ending"] == "expired":
                 rest = await keep(self._bucket, work.held, [expired(each) for each in open_ones])
@@ -215,6 +239,9 @@ class Worker:
         try:
             answer = await self._asking.ask(question, work.batch["expires_at"], work.stop)
         except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 - of one request: the others go on
+            say(logging.WARNING, "not answered", batch=question.batch, why=reason(error))
             return
         self._metrics.seconds.observe(time.monotonic() - began)
         parts.add(answer)
@@ -244,8 +271,8 @@ class Worker:
                 )
             except Changed:
                 work.is_lost = True
-            except BucketError as error:
-                say(logging.WARNING, "lease not renewed", why=str(error))
+            except Exception as error:  # noqa: BLE001 - the next renewal may do
+                say(logging.WARNING, "lease not renewed", why=reason(error))
                 work.is_lost = time.time() > ends
             if work.is_lost:
                 work.stop.set()

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -18,7 +19,14 @@ from workloads.stream.pressure import Pressure
 Respond = Callable[[int], web.Response]
 
 
-def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answer, list[Any]]:
+def ask(
+    respond: Respond,
+    *,
+    until: float = 20.0,
+    body: Any = None,
+    meanwhile: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    **changes: Any,
+) -> tuple[Answer, list[Any]]:
     """Return the answer to one request, and the requests that the gateway saw."""
 
     async def run() -> tuple[Answer, list[Any]]:
@@ -44,13 +52,16 @@ def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answe
         pressure = Pressure(4)
         async with aiohttp.ClientSession() as session:
             asking = Asking(session, settings, pressure, lambda _: None)
-            question = Question("batch_1", 3, "r", "/v1/completions", {"model": "llama"})
+            question = Question("batch_1", 3, "r", "/v1/completions", body or {"model": "llama"})
             stop = asyncio.Event()
             end = time.time() + until
+            other = asyncio.create_task(meanwhile()) if meanwhile is not None else None
             try:
                 await asking.enter(end, stop)
                 return await asking.ask(question, end, stop), seen
             finally:
+                if other is not None:
+                    await other
                 assert pressure.running == 0
                 await runner.cleanup()
 
@@ -124,6 +135,34 @@ def test_a_refusal_of_the_model_is_a_failure_at_once() -> None:
 def test_an_answer_that_is_not_json_is_no_answer() -> None:
     answer, _ = ask(lambda _: web.Response(text="<html>"))
     assert not answer.is_good
+    assert line(answer)["response"]["status_code"] == 500
+
+
+def test_a_key_that_cannot_be_read_is_waited_for(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+
+    async def arrive() -> None:
+        await asyncio.sleep(0.2)
+        key.write_text("k\n")
+
+    answer, seen = ask(
+        lambda _: web.json_response({}), meanwhile=arrive, attempts=1, key_file=str(key)
+    )
+    assert answer.is_good
+    assert [headers["Authorization"] for _, headers in seen] == ["Bearer k"]
+
+
+def test_a_request_that_cannot_be_sent_is_a_failure_after_its_attempts() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    answer, seen = ask(lambda _: web.json_response({}), body={"model": "llama", "x": deep})
+    assert line(answer)["error"]["code"] == "server_error"
+    assert seen == []
+
+
+def test_an_answer_with_too_many_levels_is_no_answer() -> None:
+    answer, _ = ask(lambda _: web.Response(text="[" * 100_000 + "]" * 100_000))
     assert line(answer)["response"]["status_code"] == 500
 
 

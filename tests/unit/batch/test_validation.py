@@ -49,10 +49,20 @@ def test_a_wrong_line_is_an_error_with_its_number(
     assert error["message"].endswith(".")
 
 
-@pytest.mark.parametrize("raw", [b"{\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n"])
+DEEP = b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}\n"
+
+
+@pytest.mark.parametrize("raw", [b"{\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n", DEEP])
 def test_a_line_that_is_no_object_is_an_error(raw: bytes) -> None:
     (error,) = check([raw], BOUNDS).errors
     assert (error["code"], error["line"]) == ("invalid_json_line", 1)
+
+
+def test_a_request_may_have_a_hundred_levels() -> None:
+    deep: Any = []
+    for _ in range(97):
+        deep = [deep]
+    assert not check([line(1, body={"model": "llama", "x": deep})], BOUNDS).errors
 
 
 def test_a_line_longer_than_the_gate_takes_is_an_error() -> None:
