@@ -41,6 +41,10 @@ class BucketError(Exception):
     """Cloud Storage cannot be used; the message is one line."""
 
 
+class Gone(BucketError):
+    """There is no such object."""
+
+
 def reason(error: Exception) -> str:
     """Return what a log may say of an error: the text of one of others may repeat a prompt."""
     return str(error) if isinstance(error, BucketError) else type(error).__name__
@@ -102,7 +106,7 @@ class Bucket:
         """Return the bytes from `start` up to `end`.
 
         Raises:
-            BucketError: The object is gone.
+            Gone: There is no such object.
         """
         if start >= end:
             return b""
@@ -126,7 +130,7 @@ class Bucket:
             longest: Bytes of a line. Of a longer one, one byte more is the last that is yielded.
 
         Raises:
-            BucketError: The object is gone.
+            Gone: There is no such object.
         """
         blob = self._bucket.blob(name)
         try:
@@ -139,6 +143,8 @@ class Bucket:
                     yield line
                     if 0 <= longest < len(line):
                         return
+        except api_errors.NotFound:
+            raise Gone("Cloud Storage: NotFound") from None
         except (api_errors.GoogleAPIError, OSError) as error:
             raise BucketError(f"{name}: {type(error).__name__}") from error
 
@@ -270,6 +276,8 @@ class Bucket:
             return await loop.run_in_executor(self._threads, functools.partial(call, *arguments))
         except api_errors.PreconditionFailed:
             raise Changed from None
+        except api_errors.NotFound:
+            raise Gone("Cloud Storage: NotFound") from None
         except (
             api_errors.GoogleAPIError,
             google.auth.exceptions.GoogleAuthError,

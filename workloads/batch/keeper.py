@@ -15,16 +15,19 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from .answers import keep, read_parts, seal
-from .bucket import Bucket, BucketError, Changed, Entry, reason
+from .asking import Question
+from .bucket import Bucket, BucketError, Changed, Entry, Gone, reason
 from .logs import say
 from .metrics import ServiceMetrics
 from .records import (
+    GONE,
     OVER,
     Batch,
     Held,
     add_shard,
     change_batch,
     change_shard,
+    fail_without_input,
     file_metadata,
     file_name,
     now,
@@ -40,12 +43,6 @@ from .worker import expired, questions_of
 
 _ABANDONED_SECONDS: Final = 600
 """Age of what says that a batch is open when it cannot be about to be made any more."""
-GONE: Final = {
-    "code": "input_file_not_found",
-    "message": "The input file was deleted.",
-    "param": "input_file_id",
-    "line": None,
-}
 
 
 class Keeper:
@@ -100,9 +97,10 @@ class Keeper:
             return 0, 0.0
         shards = await shards_of(self._bucket, number)
         lines, used = 0, 0.0
-        if batch["status"] in ("validating", "in_progress"):
+        if batch["status"] not in OVER:
             window = batch["expires_at"] - batch["created_at"]
             used = (time.time() - batch["created_at"]) / window
+        if batch["status"] in ("validating", "in_progress"):
             lines = _open_lines(batch, shards)
         if _has_step(batch, shards):
             await self._move_on(entry, batch, shards)
@@ -198,10 +196,10 @@ class Keeper:
         def checked() -> Checked:
             return check(self._bucket.lines(name, LONGEST_LINE), bounds)
 
-        if await self._bucket.entry(name) is None:
-            found = Checked(errors=[GONE])
-        else:
+        try:
             found = await self._bucket.run_in_thread(checked)
+        except Gone:
+            found = Checked(errors=[GONE])
         if found.errors:
             await self._change(
                 batch,
@@ -230,12 +228,21 @@ class Keeper:
             )
             known = await read_parts(self._bucket, mine)
             if batch["ending"] == "expired":
-                questions = await questions_of(self._bucket, batch, mine)
+                questions = await self._questions(batch, mine)
                 late = [expired(each) for each in questions if each.number not in known]
                 known |= {each.number: each for each in await keep(self._bucket, mine, late)}
             await seal(self._bucket, mine, known)
         except Changed:
             return
+
+    async def _questions(self, batch: Batch, held: Held) -> list[Question]:
+        """Return the requests of a shard; none where they are gone, and the batch fails."""
+        try:
+            return await questions_of(self._bucket, batch, held)
+        except Gone:
+            await fail_without_input(self._bucket, batch)
+            say(logging.WARNING, "input is gone", batch=batch["id"])
+            return []
 
     async def _finalize(self, batch: Batch, shards: list[Held]) -> None:
         """Make the files of a batch whose shards are all sealed, and end it."""

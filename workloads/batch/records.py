@@ -123,6 +123,13 @@ def file_metadata(purpose: str, filename: str, seconds: int | None = None) -> di
     return {**found, "expires": expires} if expires else found
 
 
+GONE: Final = {
+    "code": "input_file_not_found",
+    "message": "The input file was deleted.",
+    "param": "input_file_id",
+    "line": None,
+}
+"""Error of a batch whose requests nobody can read."""
 Batch = dict[str, Any]
 """A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed)."""
 _INTERNAL: Final = ("ending", "output_seconds", "team")
@@ -275,3 +282,17 @@ async def change_batch(
             continue
         return changed
     raise Changed
+
+
+async def fail_without_input(bucket: Bucket, batch: Batch) -> None:
+    """Let a batch whose input is gone end as failed, with the answers that it has."""
+    await change_batch(
+        bucket,
+        batch["team"],
+        batch["id"],
+        ("in_progress", "finalizing"),
+        status="finalizing",
+        ending="failed",
+        finalizing_at=batch["finalizing_at"] or now(),
+        errors={"object": "list", "data": [GONE]},
+    )

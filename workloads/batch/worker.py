@@ -13,13 +13,14 @@ from typing import Any, Final
 
 from .answers import Answer, Kept, Parts, keep, read_parts, seal, unanswered
 from .asking import Asking, Question, Stopped
-from .bucket import Bucket, BucketError, Changed, reason
+from .bucket import Bucket, BucketError, Changed, Gone, reason
 from .logs import say
 from .metrics import WorkerMetrics
 from .records import (
     Batch,
     Held,
     change_shard,
+    fail_without_input,
     file_name,
     opened,
     read_batch,
@@ -172,7 +173,14 @@ class Worker:
             await renewing
 
     async def _answer_all(self, work: _Work, renewing: "asyncio.Task[None]") -> None:
-        questions = await self._questions(work)
+        try:
+            questions = await questions_of(self._bucket, work.batch, work.held)
+        except Gone:  # no worker can do more for this batch: the service ends it
+            await fail_without_input(self._bucket, work.batch)
+            await self._let_go(work, renewing)
+            await change_shard(self._bucket, work.held, state="open", until=0.0)
+            say(logging.WARNING, "input is gone", batch=work.held.batch)
+            return
         known = await read_parts(self._bucket, work.held)
         work.completed = sum(each.is_good for each in known.values())
         work.failed = len(known) - work.completed
@@ -203,9 +211,13 @@ class Worker:
             await parts.abandon()
             return
         await parts.close()
-        work.over.set()
-        await renewing  # a renewal on its way would be another generation
+        await self._let_go(work, renewing)
         await self._finish(work, questions, known)
+
+    async def _let_go(self, work: _Work, renewing: "asyncio.Task[None]") -> None:
+        """Renew the lease no more: a renewal on its way would be another generation."""
+        work.over.set()
+        await renewing
 
     async def _finish(self, work: _Work, questions: list[Question], known: dict[int, Kept]) -> None:
         """Seal a shard that is done or whose batch ends, and give any other back."""
@@ -246,9 +258,6 @@ class Worker:
         self._metrics.seconds.observe(time.monotonic() - began)
         parts.add(answer)
 
-    async def _questions(self, work: _Work) -> list[Question]:
-        return await questions_of(self._bucket, work.batch, work.held)
-
     async def _renew(self, work: _Work) -> None:
         """Keep the lease, and look whether the batch goes on."""
         lease = self._settings.lease_seconds
@@ -288,7 +297,7 @@ async def questions_of(bucket: Bucket, batch: Batch, held: Held) -> list[Questio
     """Return the requests of a shard.
 
     Raises:
-        BucketError: The input is gone.
+        Gone: There is no input any more.
     """
     shard = held.shard
     name = file_name(batch["team"], batch["input_file_id"])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from workloads.batch.bucket import Bucket, Changed, Entry
+from workloads.batch.bucket import Bucket, Changed, Entry, Gone
 from workloads.batch.pieces import Piece
 
 _T = TypeVar("_T")
@@ -21,10 +21,15 @@ class Memory(Bucket):
         return None if found is None else found[:2]
 
     async def read_range(self, name: str, start: int, end: int) -> bytes:
-        return self.objects[name][0][start:end]
+        return self._content(name)[start:end]
+
+    def _content(self, name: str) -> bytes:
+        if name not in self.objects:
+            raise Gone("gone")
+        return self.objects[name][0]
 
     def lines(self, name: str, longest: int = -1) -> Iterator[bytes]:
-        yield from self.objects[name][0].splitlines(keepends=True)
+        yield from self._content(name).splitlines(keepends=True)
 
     async def entry(self, name: str) -> Entry | None:
         return next((each for each in await self.entries(name) if each.name == name), None)

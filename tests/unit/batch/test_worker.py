@@ -1,17 +1,16 @@
 """How a worker takes shards: what fails in one stops no other."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from tests.unit.batch.memory import Memory
-from tests.unit.batch.test_keeper import SETTINGS, add, look
+from tests.unit.batch.test_keeper import SETTINGS, add, look, now_of
 from workloads.batch.answers import Answer, answered
 from workloads.batch.asking import Asking, Question
 from workloads.batch.metrics import WorkerMetrics
-from workloads.batch.records import batch_name, open_name, shards_of
+from workloads.batch.records import batch_name, file_name, open_name, shards_of
 from workloads.batch.worker import Worker
 
 
@@ -58,18 +57,30 @@ def test_a_batch_that_cannot_be_read_stops_no_worker() -> None:
     asyncio.run(run())
 
 
-def test_a_shard_that_comes_back_is_not_taken_again_at_once() -> None:
+def test_shards_that_come_back_are_not_taken_again_at_once() -> None:
+    async def run() -> None:
+        bucket = Memory()
+        batches = [await add(bucket) for _ in range(5)]
+        await look(bucket)
+        failing = Answering(lambda: True)
+        await work(bucket, failing, poll_seconds=60)
+        assert 1 <= failing.asked <= 5
+        await work(bucket, Answering())
+        shards = [held.shard for each in batches for held in await shards_of(bucket, each["id"])]
+        assert [(each.state, each.completed) for each in shards] == [("sealed", 1)] * 5
+
+    asyncio.run(run())
+
+
+def test_a_worker_without_an_input_lets_the_service_end_the_batch() -> None:
     async def run() -> None:
         bucket = Memory()
         batch = await add(bucket, 3)
         await look(bucket)
-        failing = Answering(lambda: failing.asked == 1)
-        await work(bucket, failing, poll_seconds=60)
-        (held,) = await shards_of(bucket, batch["id"])
-        assert (held.shard.state, held.shard.completed, failing.asked) == ("open", 2, 3)
-        await work(bucket, failing)
-        (held,) = await shards_of(bucket, batch["id"])
-        assert (held.shard.state, held.shard.completed, failing.asked) == ("sealed", 3, 4)
-        assert len([json.loads(each) for each in bucket.lines(held.shard.output)]) == 3
+        await bucket.delete(file_name("everyone", "file-1"))
+        asking = Answering()
+        await work(bucket, asking)
+        await look(bucket)
+        assert (now_of(bucket, batch)["status"], asking.asked) == ("failed", 0)
 
     asyncio.run(run())
