@@ -30,6 +30,7 @@ _SECONDS: Final = (10, 120)  # to connect, and between two packets
 _THREADS: Final = 24
 _READS: Final = 3
 _PIECE: Final = 4 * 2**20
+_CHUNK: Final = 8 * 2**20
 _BUFFER: Final = 2**16
 _MOST_COMPOSED: Final = 32  # cloud.google.com/storage/docs/composite-objects
 _MOST_DELETED: Final = 16  # at once
@@ -217,6 +218,7 @@ class Bucket:
 
         def write() -> None:
             blob = self._bucket.blob(name)
+            blob.chunk_size = _CHUNK  # the client's own is 100 MiB, sent again as a whole
             blob.metadata = metadata
             blob.upload_from_filename(
                 str(file),
