@@ -7,9 +7,7 @@ the batch first; a step that a death interrupts is done again by the next, with 
 import asyncio
 import contextlib
 import logging
-import os
 import random
-import socket
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
@@ -30,6 +28,7 @@ from .records import (
     fail_without_input,
     file_metadata,
     file_name,
+    new_owner,
     now,
     opened,
     read_batch,
@@ -52,7 +51,7 @@ class Keeper:
         self._settings = settings
         self._bucket = bucket
         self._metrics = metrics
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
+        self._name = new_owner()
         self.is_working = False
         """Whether the last look at the bucket ended well."""
 
@@ -224,7 +223,7 @@ class Keeper:
         until = time.time() + self._settings.lease_seconds
         try:
             mine = await change_shard(
-                self._bucket, held, state="running", owner=self._name, until=until
+                self._bucket, held, state="running", owner=new_owner(), until=until
             )
             known = await read_parts(self._bucket, mine)
             if batch["ending"] == "expired":

@@ -9,7 +9,9 @@ work/BATCH/sealed/0007-...   all answers of a shard, once each
 """
 
 import json
+import os
 import secrets
+import socket
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -236,12 +238,32 @@ async def shards_of(bucket: Bucket, batch: str) -> list[Held]:
 async def change_shard(bucket: Bucket, held: Held, **changes: Any) -> Held:
     """Change a shard and return it.
 
+    A write whose answer was lost counts: the owner is that of one lease, which writes one change
+    after the other, so what has its name is its own.
+
     Raises:
         Changed: It is another's by now.
     """
     shard = replace(held.shard, **changes)
-    generation = await _write_shard(bucket, held.batch, shard, held.generation)
-    return Held(held.batch, shard, generation)
+    generation = held.generation
+    for _ in range(_TRIES):
+        try:
+            generation = await _write_shard(bucket, held.batch, shard, generation)
+        except Changed:
+            found = await bucket.read(held.name)
+            known = None if found is None else Shard(**json.loads(found[0]))
+            if found is None or known is None or not shard.owner or known.owner != shard.owner:
+                raise
+            generation = found[1]
+            if known != shard:
+                continue  # an earlier change, whose answer was lost
+        return Held(held.batch, shard, generation)
+    raise Changed
+
+
+def new_owner() -> str:
+    """Return the name of a lease: that of the process, and of no other lease of it."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 async def _write_shard(bucket: Bucket, batch: str, shard: Shard, generation: int) -> int:

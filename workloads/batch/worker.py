@@ -3,9 +3,7 @@
 import asyncio
 import json
 import logging
-import os
 import random
-import socket
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from .records import (
     change_shard,
     fail_without_input,
     file_name,
+    new_owner,
     opened,
     read_batch,
     shards_of,
@@ -65,7 +64,6 @@ class Worker:
         self._bucket = bucket
         self._asking = asking
         self._metrics = metrics
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
         self._works: dict[asyncio.Task[None], _Work] = {}
         self._draining = False
         self._paused_until = 0.0
@@ -145,7 +143,7 @@ class Worker:
         until = time.time() + self._settings.lease_seconds
         try:
             return await change_shard(
-                self._bucket, held, state="running", owner=self._name, until=until
+                self._bucket, held, state="running", owner=new_owner(), until=until
             )
         except Changed:
             return None
