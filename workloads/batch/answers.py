@@ -16,7 +16,9 @@ from .records import Held, change_shard, work_prefix
 
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 15.0
-_MOST_WAITING: Final = 32 * 2**20
+_PART_BYTES: Final = 8 * 2**20
+"""Bytes of a part above which the next answer begins another."""
+_MOST_WAITING: Final = 8 * 2**20
 """Bytes of answers that wait for a write above which no further request begins."""
 _LONGEST_HEAD: Final = 32
 
@@ -107,12 +109,11 @@ def _part(name: str, answers: Iterable[Answer]) -> tuple[bytes, list[Kept]]:
     kept: list[Kept] = []
     at = 0
     for answer in answers:
-        text = answer.text()
-        end = at + len(text)
-        line = Piece(name, end - len(answer.line), end)
-        kept.append(Kept(answer.number, answer.is_good, line))
-        texts.append(text)
-        at = end
+        head = _head(answer.number, answer.is_good)
+        start = at + len(head)
+        at = start + len(answer.line)
+        kept.append(Kept(answer.number, answer.is_good, Piece(name, start, at)))
+        texts += (head, answer.line)
     return b"".join(texts), kept
 
 
@@ -177,14 +178,25 @@ class Parts:
             self._came.clear()
             if not self._waiting:
                 continue
-            some, self._waiting = self._waiting, []
+            some = self._next()
             began = time.monotonic()
             self._kept(await self._keep(some))
             self._bytes -= sum(len(answer.line) for answer in some)
             if self._bytes <= _MOST_WAITING:
                 self.room.set()
-            if not self._closed:
+            if not self._closed and self._bytes < _PART_BYTES:
                 await asyncio.sleep(max(0.0, self._keep_seconds - time.monotonic() + began))
+
+    def _next(self) -> list[Answer]:
+        """Return the answers of the next part."""
+        count = size = 0
+        while count < len(self._waiting) and size <= _PART_BYTES:
+            size += len(self._waiting[count].line)
+            count += 1
+        some, self._waiting = self._waiting[:count], self._waiting[count:]
+        if self._waiting:
+            self._came.set()
+        return some
 
     async def _keep(self, some: list[Answer]) -> list[Kept]:
         """Write a part, again and again: the model is not asked twice because a write fails."""

@@ -69,6 +69,20 @@ def test_large_answers_that_wait_for_a_write_leave_no_room_for_requests(
     asyncio.run(run())
 
 
+def test_large_answers_are_kept_in_several_parts() -> None:
+    async def run() -> None:
+        bucket = Memory()
+        parts = Parts(bucket, HELD, 0.0, lambda _: None)
+        for number in range(1, 6):
+            parts.add(answer(number, text="x" * (5 * 2**20)))
+        await parts.close()
+        sizes = [each.size >> 20 for each in await bucket.entries("work/batch_1/parts/")]
+        assert sizes == [10, 10, 5]
+        assert sorted(await read_parts(bucket, HELD)) == [1, 2, 3, 4, 5]
+
+    asyncio.run(run())
+
+
 def test_pieces_are_read_in_their_order_by_few_calls_and_little_at_a_time() -> None:
     size = 3 * 2**20
     objects = {name: bytes([number]) * (9 * size) for number, name in enumerate("ab")}
