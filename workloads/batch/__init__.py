@@ -1,1 +1,1 @@
-"""Batches: files of requests that models answer as there is room, by OpenAI's Batch API."""
+"""Batches: files of requests that models answer with spare capacity, by OpenAI's Batch API."""

@@ -5,16 +5,22 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from .bucket import Bucket, BucketError, Changed
 from .logs import say
+from .pieces import Piece
 from .records import Held, change_shard, work_prefix
 
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 15.0
+_PART_BYTES: Final = 8 * 2**20
+"""Bytes of a part above which the next answer begins another."""
+_MOST_WAITING: Final = 8 * 2**20
+"""Bytes of answers that wait for a write above which no further request begins."""
+_LONGEST_HEAD: Final = 32
 
 
 @dataclass(frozen=True)
@@ -25,31 +31,35 @@ class Answer:
     """Of its line in the input, from 1."""
     is_good: bool
     """Whether it belongs into the output, and not into the file of failures."""
-    line: dict[str, Any]
-    """Line of that file."""
+    line: bytes
+    """Line of that file, with its end."""
 
     def text(self) -> bytes:
         """Return the answer as a line of a part."""
-        return _line([self.number, self.is_good, self.line])
+        return _head(self.number, self.is_good) + self.line
 
-    @classmethod
-    def of(cls, text: bytes) -> "Answer":
-        """Return the answer of a line of a part."""
-        return cls(*json.loads(text))
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer in a part. Its line may be large, so it stays there until the shard is sealed."""
+
+    number: int
+    is_good: bool
+    line: Piece
 
 
 def answered(number: int, batch: str, custom_id: str, response: dict[str, Any]) -> Answer:
     """Return the answer to a request that an engine answered, whatever it said."""
     line = {"custom_id": custom_id, "response": response, "error": None}
     is_good = 200 <= response["status_code"] < 300
-    return Answer(number, is_good, {"id": request_id(batch, number), **line})
+    return Answer(number, is_good, _line({"id": request_id(batch, number), **line}))
 
 
 def unanswered(number: int, batch: str, custom_id: str, code: str, message: str) -> Answer:
     """Return the answer to a request that nobody answered."""
     error = {"code": code, "message": message}
     line = {"custom_id": custom_id, "response": None, "error": error}
-    return Answer(number, False, {"id": request_id(batch, number), **line})
+    return Answer(number, False, _line({"id": request_id(batch, number), **line}))
 
 
 def request_id(batch: str, number: int) -> str:
@@ -61,16 +71,50 @@ def _line(content: Any) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-async def read_parts(bucket: Bucket, held: Held) -> dict[int, Answer]:
+def _head(number: int, is_good: bool) -> bytes:
+    return b"%d %d " % (number, is_good)
+
+
+async def read_parts(bucket: Bucket, held: Held) -> dict[int, Kept]:
     """Return what is kept of a shard by the numbers of lines: of two answers to one, the first."""
     entries = await bucket.entries(f"{_parts(held)}/")
-    found: dict[int, Answer] = {}
-    for entry in entries:
-        kept = await bucket.read(entry.name)
-        for text in (kept[0] if kept is not None else b"").splitlines():
-            answer = Answer.of(text)
-            found.setdefault(answer.number, answer)
-    return found
+
+    def found() -> dict[int, Kept]:
+        known: dict[int, Kept] = {}
+        for entry in entries:
+            at = 0
+            for text in bucket.lines(entry.name):
+                number, is_good, _ = text[:_LONGEST_HEAD].split(b" ", 2)
+                start, at = at + len(number) + len(is_good) + 2, at + len(text)
+                kept = Kept(int(number), is_good == b"1", Piece(entry.name, start, at))
+                known.setdefault(kept.number, kept)
+        return known
+
+    return await bucket.run_in_thread(found)
+
+
+async def keep(bucket: Bucket, held: Held, answers: Sequence[Answer]) -> list[Kept]:
+    """Keep answers in a part of their own."""
+    if not answers:
+        return []
+    content, kept = _part(f"{_parts(held)}/{held.generation:020d}-rest", answers)
+    with contextlib.suppress(Changed):  # this write, sent twice: nobody else has the name
+        await bucket.write(kept[0].line.name, content, generation=0)
+    return kept
+
+
+def _part(name: str, answers: Iterable[Answer]) -> tuple[bytes, list[Kept]]:
+    """Return the content of a part, and where its answers are."""
+    texts: list[bytes] = []
+    kept: list[Kept] = []
+    at = 0
+    for answer in answers:
+        head = _head(answer.number, answer.is_good)
+        start = at + len(head)
+        at = start + len(answer.line)
+        kept.append(Kept(answer.number, answer.is_good, Piece(name, start, at)))
+        texts += (head, answer.line)
+    return b"".join(texts), kept
 
 
 def _parts(held: Held) -> str:
@@ -84,7 +128,7 @@ class Parts:
         bucket: Where.
         held: The shard.
         keep_seconds: Shortest time between two writes.
-        kept: Takes the answers of a write.
+        kept: Takes what a write kept.
     """
 
     def __init__(
@@ -92,13 +136,17 @@ class Parts:
         bucket: Bucket,
         held: Held,
         keep_seconds: float,
-        kept: Callable[[list[Answer]], None],
+        kept: Callable[[list[Kept]], None],
     ) -> None:
         self._bucket = bucket
         self._name = f"{_parts(held)}/{held.generation:020d}"
         self._keep_seconds = keep_seconds
         self._kept = kept
         self._waiting: list[Answer] = []
+        self._bytes = 0
+        self.room = asyncio.Event()
+        """Set while few enough bytes wait for a write that more requests may begin."""
+        self.room.set()
         self._came = asyncio.Event()
         self._closed = False
         self._number = 0
@@ -107,6 +155,9 @@ class Parts:
     def add(self, answer: Answer) -> None:
         """Keep an answer."""
         self._waiting.append(answer)
+        self._bytes += len(answer.line)
+        if self._bytes > _MOST_WAITING:
+            self.room.clear()
         self._came.set()
 
     async def close(self) -> None:
@@ -127,33 +178,46 @@ class Parts:
             self._came.clear()
             if not self._waiting:
                 continue
-            some, self._waiting = self._waiting, []
+            some = self._next()
             began = time.monotonic()
-            await self._keep(some)
-            self._kept(some)
-            if not self._closed:
+            self._kept(await self._keep(some))
+            self._bytes -= sum(len(answer.line) for answer in some)
+            if self._bytes <= _MOST_WAITING:
+                self.room.set()
+            if not self._closed and self._bytes < _PART_BYTES:
                 await asyncio.sleep(max(0.0, self._keep_seconds - time.monotonic() + began))
 
-    async def _keep(self, some: list[Answer]) -> None:
+    def _next(self) -> list[Answer]:
+        """Return the answers of the next part."""
+        count = size = 0
+        while count < len(self._waiting) and size <= _PART_BYTES:
+            size += len(self._waiting[count].line)
+            count += 1
+        some, self._waiting = self._waiting[:count], self._waiting[count:]
+        if self._waiting:
+            self._came.set()
+        return some
+
+    async def _keep(self, some: list[Answer]) -> list[Kept]:
         """Write a part, again and again: the model is not asked twice because a write fails."""
         self._number += 1
         name = f"{self._name}-{self._number:06d}"
-        content = b"".join(answer.text() for answer in some)
+        content, kept = _part(name, some)
         wait = _FIRST_WAIT
         while True:
             try:
                 await self._bucket.write(name, content, generation=0)
             except Changed:
-                return  # this write, sent twice: nobody else has the name
+                return kept  # this write, sent twice: nobody else has the name
             except BucketError as error:
                 say(logging.WARNING, "answers not kept yet", object=name, why=str(error))
             else:
-                return
+                return kept
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
 
 
-async def seal(bucket: Bucket, held: Held, answers: Mapping[int, Answer]) -> Held:
+async def seal(bucket: Bucket, held: Held, known: Mapping[int, Kept]) -> Held:
     """Write the answers of a shard, one a line in the order of its requests, and close it.
 
     The two objects have names of their own, so what a process wrote that lost the shard is never
@@ -162,12 +226,12 @@ async def seal(bucket: Bucket, held: Held, answers: Mapping[int, Answer]) -> Hel
     Raises:
         Changed: The shard is another's by now.
     """
-    ordered = [answers[number] for number in sorted(answers)]
-    good = [each for each in ordered if each.is_good]
-    bad = [each for each in ordered if not each.is_good]
+    ordered = [known[number] for number in sorted(known)]
+    good = [each.line for each in ordered if each.is_good]
+    bad = [each.line for each in ordered if not each.is_good]
     prefix = f"{work_prefix(held.batch)}/sealed/{held.shard.index:05d}-{held.generation}"
-    output = await _write(bucket, f"{prefix}-output", good)
-    errors = await _write(bucket, f"{prefix}-errors", bad)
+    output = await _join(bucket, f"{prefix}-output", good)
+    errors = await _join(bucket, f"{prefix}-errors", bad)
     return await change_shard(
         bucket,
         held,
@@ -180,9 +244,8 @@ async def seal(bucket: Bucket, held: Held, answers: Mapping[int, Answer]) -> Hel
     )
 
 
-async def _write(bucket: Bucket, name: str, answers: Iterable[Answer]) -> str:
-    content = b"".join(_line(each.line) for each in answers)
-    if not content:
+async def _join(bucket: Bucket, name: str, lines: Sequence[Piece]) -> str:
+    if not lines:
         return ""
-    await bucket.write(name, content)
+    await bucket.join(name, lines)
     return name

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from workloads.stream.asking import retry_after
 from workloads.stream.pressure import Pressure
 
 from .answers import Answer, answered, unanswered
+from .bucket import reason
+from .logs import say
 from .settings import Settings
 
 _BUSY: Final = (429, 503)
@@ -24,6 +27,8 @@ _AWAY: Final = (0, 502)
 """Nobody answers, or a proxy reports that."""
 _REJECTED_KEY: Final = (401, 403)
 """Somebody has to fix the key; meanwhile no request is at fault."""
+_SPENT: Final = "insufficient_quota"
+"""Code of a quota that a new month or a larger limit restores: no request is at fault."""
 _CONNECT_SECONDS: Final = 5.0
 
 
@@ -92,11 +97,11 @@ class Asking:
             finally:
                 await self._pressure.leave()
             status = said.status
-            after = retry_after(said.headers.get("retry-after"), time.time())
+            if not _is_repeated(said):
+                return _answer(question, said)
+            after = self._asked_wait(said)
             if status in _BUSY:
                 self._pressure.refused(after)
-            if not _is_repeated(status):
-                return _answer(question, said)
             if status not in (*_BUSY, *_AWAY, *_REJECTED_KEY):
                 failures += 1
             if failures >= self._settings.attempts:
@@ -149,7 +154,10 @@ class Asking:
         if model is not None and model.objective:
             headers["x-gateway-inference-objective"] = model.objective
         if self._key_file is not None:
-            headers["authorization"] = f"Bearer {self._key_file.read_text().strip()}"
+            key = self._key(self._key_file)
+            if not key:
+                return _Said(401, {}, b"")
+            headers["authorization"] = f"Bearer {key}"
         timeout = aiohttp.ClientTimeout(
             total=self._settings.deadline_seconds, sock_connect=_CONNECT_SECONDS
         )
@@ -163,6 +171,23 @@ class Asking:
             return _Said(0, {}, b"")
         except (aiohttp.ClientError, TimeoutError):
             return _Said(-1, {}, b"")
+        except Exception as error:  # noqa: BLE001 - of one request: the others go on
+            say(logging.WARNING, "attempt failed", request=request, why=reason(error))
+            return _Said(-1, {}, b"")
+
+    def _key(self, file: Path) -> str:
+        """Return the key; empty where there is none that can be sent."""
+        try:
+            key = file.read_text().strip()
+        except (OSError, ValueError) as error:
+            say(logging.WARNING, "no key", why=reason(error))
+            return ""
+        return key if key.isascii() and key.isprintable() else ""
+
+    def _asked_wait(self, said: _Said) -> float | None:
+        """Return the seconds that an answer asks to wait, bounded: a quota asks for weeks."""
+        after = retry_after(said.headers.get("retry-after"), time.time())
+        return None if after is None else min(after, self._settings.longest_wait_seconds)
 
     def _backoff(self, waits: int) -> float:
         settings = self._settings
@@ -172,11 +197,22 @@ class Asking:
         return random.uniform(most / 2, most)  # noqa: S311 - it spreads attempts
 
 
-def _is_repeated(status: int) -> bool:
+def _is_repeated(said: _Said) -> bool:
     """Return whether another attempt may have another result."""
+    status = said.status
+    if said.headers.get("x-should-retry") == "false" and _code(said.body) != _SPENT:
+        return False
     if status >= 500 or status <= 0:
         return True
     return status in (*_BUSY, *_MAY_PASS, *_REJECTED_KEY)
+
+
+def _code(body: bytes) -> str:
+    """Return the code of an error in OpenAI's form; empty where there is none."""
+    try:
+        return str(json.loads(body)["error"]["code"])
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
 
 
 def _answer(question: Question, said: _Said) -> Answer:
@@ -186,11 +222,15 @@ def _answer(question: Question, said: _Said) -> Answer:
             question.number, question.batch, question.custom_id, "server_error", message
         )
     try:
-        body: Any = json.loads(said.body)
-    except ValueError:
+        return _with_body(question, said, json.loads(said.body))
+    except (ValueError, RecursionError):
         body = {"error": {"message": "The answer was not JSON.", "type": "server_error"}}
-        if 200 <= said.status < 300:  # nothing a client could read
-            return _answer(question, _Said(500, said.headers, json.dumps(body).encode()))
+        # what no client could read is no success
+        status = 500 if 200 <= said.status < 300 else said.status
+        return _with_body(question, replace(said, status=status), body)
+
+
+def _with_body(question: Question, said: _Said, body: Any) -> Answer:
     response = {
         "status_code": said.status,
         "request_id": said.headers.get("x-request-id", f"{question.batch}-{question.number}"),

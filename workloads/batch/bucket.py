@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import io
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +24,14 @@ with warnings.catch_warnings():
         DEFAULT_RETRY,
     )
 
+from .pieces import Piece, contents_of
+
 _SECONDS: Final = (10, 120)  # to connect, and between two packets
 _THREADS: Final = 24
 _READS: Final = 3
 _PIECE: Final = 4 * 2**20
+_CHUNK: Final = 8 * 2**20
+_BUFFER: Final = 2**16
 _MOST_COMPOSED: Final = 32  # cloud.google.com/storage/docs/composite-objects
 _MOST_DELETED: Final = 16  # at once
 _T = TypeVar("_T")
@@ -35,6 +40,15 @@ _retry: Any = DEFAULT_RETRY.with_timeout(60.0)  # pyright: ignore[reportUnknownM
 
 class BucketError(Exception):
     """Cloud Storage cannot be used; the message is one line."""
+
+
+class Gone(BucketError):
+    """There is no such object."""
+
+
+def reason(error: Exception) -> str:
+    """Return what a log may say of an error: the text of one of others may repeat a prompt."""
+    return str(error) if isinstance(error, BucketError) else type(error).__name__
 
 
 class Changed(Exception):
@@ -93,14 +107,15 @@ class Bucket:
         """Return the bytes from `start` up to `end`.
 
         Raises:
-            BucketError: The object is gone.
+            Gone: There is no such object.
         """
         if start >= end:
             return b""
-        return await self._run(
-            lambda: self._bucket.blob(name).download_as_bytes(
-                start=start, end=end - 1, timeout=_SECONDS, retry=_retry
-            )
+        return await self._run(self._range, name, start, end)
+
+    def _range(self, name: str, start: int, end: int) -> bytes:
+        return self._bucket.blob(name).download_as_bytes(
+            start=start, end=end - 1, timeout=_SECONDS, retry=_retry
         )
 
     async def stream(self, name: str, size: int) -> AsyncIterator[bytes]:
@@ -108,15 +123,29 @@ class Bucket:
         for start in range(0, size, _PIECE):
             yield await self.read_range(name, start, min(size, start + _PIECE))
 
-    def lines(self, name: str) -> Iterator[bytes]:
+    def lines(self, name: str, longest: int = -1) -> Iterator[bytes]:
         """Yield the lines of an object, with their ends; for a thread.
 
+        Args:
+            name: Of the object.
+            longest: Bytes of a line. Of a longer one, one byte more is the last that is yielded.
+
         Raises:
-            BucketError: The object is gone.
+            Gone: There is no such object.
         """
+        blob = self._bucket.blob(name)
         try:
-            with self._bucket.blob(name).open("rb", chunk_size=_PIECE, timeout=_SECONDS) as file:
-                yield from file
+            # the client's own reader looks for the end of a line byte by byte
+            with (
+                blob.open("rb", chunk_size=_PIECE, timeout=_SECONDS) as raw,
+                io.BufferedReader(raw, _BUFFER) as file,
+            ):
+                while line := file.readline(longest + 1 if longest >= 0 else -1):
+                    yield line
+                    if 0 <= longest < len(line):
+                        return
+        except api_errors.NotFound:
+            raise Gone("Cloud Storage: NotFound") from None
         except (api_errors.GoogleAPIError, OSError) as error:
             raise BucketError(f"{name}: {type(error).__name__}") from error
 
@@ -170,11 +199,26 @@ class Bucket:
 
         return await self._run(write)
 
+    async def join(self, name: str, pieces: Sequence[Piece]) -> None:
+        """Make one object of pieces of others, in their order, without all of it in memory."""
+
+        def join() -> None:
+            blob = self._bucket.blob(name)
+            kind = "application/json"
+            with blob.open(
+                "wb", chunk_size=_PIECE, content_type=kind, timeout=_SECONDS, retry=_retry
+            ) as file:
+                for content in contents_of(pieces, self._range):
+                    file.write(content)
+
+        await self._run(join)
+
     async def upload(self, name: str, file: Path, metadata: dict[str, str]) -> None:
         """Write an object from a file."""
 
         def write() -> None:
             blob = self._bucket.blob(name)
+            blob.chunk_size = _CHUNK  # the client's own is 100 MiB, sent again as a whole
             blob.metadata = metadata
             blob.upload_from_filename(
                 str(file),
@@ -234,6 +278,8 @@ class Bucket:
             return await loop.run_in_executor(self._threads, functools.partial(call, *arguments))
         except api_errors.PreconditionFailed:
             raise Changed from None
+        except api_errors.NotFound:
+            raise Gone("Cloud Storage: NotFound") from None
         except (
             api_errors.GoogleAPIError,
             google.auth.exceptions.GoogleAuthError,

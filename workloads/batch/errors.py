@@ -15,8 +15,10 @@ class Refused(Exception):
         *,
         code: str | None = None,
         param: str | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
+        self._headers = {} if retry_after is None else {"retry-after": str(retry_after)}
         self.status = status
         self._code = code
         self._param = param
@@ -32,6 +34,7 @@ class Refused(Exception):
         }
         return web.Response(
             status=self.status,
+            headers=self._headers,
             text=json.dumps({"error": error}),
             content_type="application/json",
         )

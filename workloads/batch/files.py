@@ -1,26 +1,33 @@
 """`/v1/files`: what batches read and write."""
 
 import asyncio
+import logging
 import tempfile
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from aiohttp import BodyPartReader, web
 
-from .bucket import Bucket
+from .bucket import Bucket, BucketError, reason
 from .errors import Refused, invalid
+from .logs import say
 from .records import (
     OVER,
     StoredFile,
     file_metadata,
     file_name,
     new_id,
+    opened,
     read_batch,
 )
 from .settings import Settings
 
 _PIECE: Final = 2**20
 _LONGEST_FIELD: Final = 1000
+_MOST_FIELDS: Final = 20
+_MOST_UPLOADS: Final = 4
+"""At once: each may have the largest file on the disk."""
+_RETRY_SECONDS: Final = 5
 _SHORTEST_LIFE: Final = 3600
 _MOST_LISTED: Final = 10_000
 _T = TypeVar("_T")
@@ -32,6 +39,7 @@ class Files:
     def __init__(self, settings: Settings, bucket: Bucket) -> None:
         self._settings = settings
         self._bucket = bucket
+        self._uploads = asyncio.Semaphore(_MOST_UPLOADS)
 
     async def find(self, team: str, file: str) -> StoredFile | None:
         """Return a file, or None where the team has none of this id."""
@@ -48,6 +56,13 @@ class Files:
         """Answer `POST /v1/files`."""
         if not request.content_type.startswith("multipart/"):
             raise Refused(400, "The body of this call must be multipart/form-data.")
+        if self._uploads.locked():
+            message = f"More than {_MOST_UPLOADS} files are being uploaded."
+            raise Refused(429, message, code="rate_limit_exceeded", retry_after=_RETRY_SECONDS)
+        async with self._uploads:
+            return await self._create(team, request)
+
+    async def _create(self, team: str, request: web.Request) -> web.StreamResponse:
         with tempfile.TemporaryDirectory(dir=self._settings.scratch or None) as folder:
             content = Path(folder) / "content"
             fields, filename = await self._receive(request, content)
@@ -88,9 +103,9 @@ class Files:
                     filename = (part.filename or "file")[:_LONGEST_FIELD]
                     await self._save(part, content)
                 else:
-                    text = (await part.read_chunk(_LONGEST_FIELD)).decode(errors="replace")
-                    fields[part.name or ""] = text
-                    await part.release()
+                    if len(fields) == _MOST_FIELDS:
+                        raise Refused(400, f"The form has more than {_MOST_FIELDS} fields.")
+                    fields[part.name or ""] = await _text(part)
         except (ValueError, AssertionError, RuntimeError):
             raise Refused(400, "The body is not a whole form.") from None
         return fields, filename
@@ -133,8 +148,15 @@ class Files:
         response.content_type = "application/octet-stream"
         response.content_length = file.size
         await response.prepare(request)
-        async for piece in self._bucket.stream(file_name(team, file.id), file.size):
-            await response.write(piece)
+        try:
+            async for piece in self._bucket.stream(file_name(team, file.id), file.size):
+                await response.write(piece)
+        except BucketError as error:
+            # a second response would become part of the file
+            say(logging.WARNING, "download broken off", file=file.id, why=reason(error))
+            if request.transport is not None:
+                request.transport.abort()
+            return response
         await response.write_eof()
         return response
 
@@ -150,14 +172,26 @@ class Files:
     async def _user_of(self, team: str, file: str) -> str | None:
         """Return an open batch that reads a file."""
         for entry in await self._bucket.entries("open/"):
-            _, _, owner, number = entry.name.split("/")
-            if owner != team:
+            found = opened(entry.name)
+            if found is None or found[1] != team:
                 continue
+            number = found[2]
             batch = await read_batch(self._bucket, team, number)
             is_open = batch is not None and batch["status"] not in OVER
             if is_open and batch is not None and batch["input_file_id"] == file:
                 return number
         return None
+
+
+async def _text(part: BodyPartReader) -> str:
+    """Return the text of a short field."""
+    found = b""
+    while piece := await part.read_chunk(_LONGEST_FIELD + 1):
+        found += piece
+        if len(found) > _LONGEST_FIELD:
+            rule = f"A field of the form is longer than {_LONGEST_FIELD} bytes."
+            raise Refused(400, rule, param=(part.name or "")[:_LONGEST_FIELD])
+    return found.decode(errors="replace")
 
 
 def is_id(value: str) -> bool:

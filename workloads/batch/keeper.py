@@ -7,44 +7,41 @@ the batch first; a step that a death interrupts is done again by the next, with 
 import asyncio
 import contextlib
 import logging
-import os
 import random
-import socket
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from .answers import read_parts, seal
-from .bucket import Bucket, BucketError, Changed, Entry
+from .answers import keep, read_parts, seal
+from .asking import Question
+from .bucket import Bucket, BucketError, Changed, Entry, Gone, reason
 from .logs import say
 from .metrics import ServiceMetrics
 from .records import (
+    GONE,
     OVER,
     Batch,
     Held,
     add_shard,
     change_batch,
     change_shard,
+    fail_without_input,
     file_metadata,
     file_name,
+    new_owner,
     now,
+    opened,
     read_batch,
     result_id,
     shards_of,
     work_prefix,
 )
 from .settings import Model, Settings
-from .validation import Bounds, Checked, check
+from .validation import LONGEST_LINE, Bounds, Checked, check
 from .worker import expired, questions_of
 
 _ABANDONED_SECONDS: Final = 600
 """Age of what says that a batch is open when it cannot be about to be made any more."""
-GONE: Final = {
-    "code": "input_file_not_found",
-    "message": "The input file was deleted.",
-    "param": "input_file_id",
-    "line": None,
-}
 
 
 class Keeper:
@@ -54,7 +51,7 @@ class Keeper:
         self._settings = settings
         self._bucket = bucket
         self._metrics = metrics
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
+        self._name = new_owner()
         self.is_working = False
         """Whether the last look at the bucket ended well."""
 
@@ -64,9 +61,9 @@ class Keeper:
             try:
                 await self._look()
                 self.is_working = True
-            except (BucketError, Changed) as error:
+            except Exception as error:  # noqa: BLE001 - the API goes on, and so does the next look
                 self.is_working = False
-                say(logging.WARNING, "no bucket", why=str(error))
+                say(logging.WARNING, "look failed", why=reason(error))
             with contextlib.suppress(TimeoutError):
                 wait = self._settings.poll_seconds * random.uniform(0.5, 1)  # noqa: S311
                 await asyncio.wait_for(stop.wait(), wait)
@@ -74,21 +71,39 @@ class Keeper:
     async def _look(self) -> None:
         backlog = used = 0.0
         for entry in await self._bucket.entries("open/"):
-            _, created, team, number = entry.name.split("/")
-            batch = await read_batch(self._bucket, team, number)
-            if batch is None:
-                if now() - int(created) > _ABANDONED_SECONDS:
-                    await self._bucket.delete(entry.name)
+            try:
+                lines, share = await self._look_at(entry)
+            except BucketError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of one batch: the others go on
+                say(logging.WARNING, "not looked at", object=entry.name, why=reason(error))
                 continue
-            shards = await shards_of(self._bucket, number)
-            if batch["status"] in ("validating", "in_progress"):
-                window = batch["expires_at"] - batch["created_at"]
-                used = max(used, (time.time() - batch["created_at"]) / window)
-                backlog += _open_lines(batch, shards)
-            if _has_step(batch, shards):
-                await self._move_on(entry, batch, shards)
+            backlog += lines
+            used = max(used, share)
         self._metrics.backlog.set(backlog / self._settings.replicas)
         self._metrics.window_used.set(used)
+
+    async def _look_at(self, entry: Entry) -> tuple[int, float]:
+        """Move a batch on; return its open requests and the share of its window that it used."""
+        found = opened(entry.name)
+        if found is None:
+            return 0, 0.0
+        created, team, number = found
+        batch = await read_batch(self._bucket, team, number)
+        if batch is None:
+            if now() - created > _ABANDONED_SECONDS:
+                await self._bucket.delete(entry.name)
+            return 0, 0.0
+        shards = await shards_of(self._bucket, number)
+        lines, used = 0, 0.0
+        if batch["status"] not in OVER:
+            window = batch["expires_at"] - batch["created_at"]
+            used = (time.time() - batch["created_at"]) / window
+        if batch["status"] in ("validating", "in_progress"):
+            lines = _open_lines(batch, shards)
+        if _has_step(batch, shards):
+            await self._move_on(entry, batch, shards)
+        return lines, used
 
     async def _move_on(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
         """Take the next step of a batch; one that cannot be taken stops no other batch."""
@@ -96,8 +111,8 @@ class Keeper:
             async with self._lease(entry) as is_mine:
                 if is_mine:
                     await self._step(entry, batch, shards)
-        except (BucketError, Changed) as error:
-            say(logging.WARNING, "not moved on", batch=batch["id"], why=str(error))
+        except Exception as error:  # noqa: BLE001 - of one batch
+            say(logging.WARNING, "not moved on", batch=batch["id"], why=reason(error))
 
     @contextlib.asynccontextmanager
     async def _lease(self, entry: Entry) -> AsyncGenerator[bool]:
@@ -178,12 +193,12 @@ class Keeper:
         )
 
         def checked() -> Checked:
-            return check(self._bucket.lines(name), bounds)
+            return check(self._bucket.lines(name, LONGEST_LINE), bounds)
 
-        if await self._bucket.entry(name) is None:
-            found = Checked(errors=[GONE])
-        else:
+        try:
             found = await self._bucket.run_in_thread(checked)
+        except Gone:
+            found = Checked(errors=[GONE])
         if found.errors:
             await self._change(
                 batch,
@@ -208,15 +223,25 @@ class Keeper:
         until = time.time() + self._settings.lease_seconds
         try:
             mine = await change_shard(
-                self._bucket, held, state="running", owner=self._name, until=until
+                self._bucket, held, state="running", owner=new_owner(), until=until
             )
             known = await read_parts(self._bucket, mine)
             if batch["ending"] == "expired":
-                for question in await questions_of(self._bucket, batch, mine):
-                    known.setdefault(question.number, expired(question))
+                questions = await self._questions(batch, mine)
+                late = [expired(each) for each in questions if each.number not in known]
+                known |= {each.number: each for each in await keep(self._bucket, mine, late)}
             await seal(self._bucket, mine, known)
         except Changed:
             return
+
+    async def _questions(self, batch: Batch, held: Held) -> list[Question]:
+        """Return the requests of a shard; none where they are gone, and the batch fails."""
+        try:
+            return await questions_of(self._bucket, batch, held)
+        except Gone:
+            await fail_without_input(self._bucket, batch)
+            say(logging.WARNING, "input is gone", batch=batch["id"])
+            return []
 
     async def _finalize(self, batch: Batch, shards: list[Held]) -> None:
         """Make the files of a batch whose shards are all sealed, and end it."""

@@ -14,7 +14,7 @@ class WorkerMetrics:
         self._registry = registry
         self._requests = Counter(
             "gke_inference_batch_requests",
-            "Requests of batches by what became of them.",
+            "Batch requests by outcome.",
             ["outcome"],
             registry=registry,
         )

@@ -9,7 +9,9 @@ work/BATCH/sealed/0007-...   all answers of a shard, once each
 """
 
 import json
+import os
 import secrets
+import socket
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -48,6 +50,15 @@ def open_name(created: int, team: str, batch: str) -> str:
     return f"open/{created:011d}/{team}/{batch}"
 
 
+def opened(name: str) -> tuple[int, str, str] | None:
+    """Return time, team and id of a batch that is not over; None for what another put there."""
+    match name.split("/"):
+        case ["open", created, team, batch] if created.isdecimal() and team and batch:
+            return int(created), team, batch
+        case _:
+            return None
+
+
 def result_id(batch: str, kind: str) -> str:
     """Return the id of the file of a batch's answers (`output`) or failures (`errors`)."""
     return f"file-{batch.removeprefix('batch_')}{kind}"
@@ -72,10 +83,13 @@ class StoredFile:
 
     @classmethod
     def of(cls, entry: Entry, retention_days: int) -> "StoredFile | None":
-        """Return the file of an object, or None where its time is over."""
-        _, team, file = entry.name.split("/")
-        created = int(entry.metadata.get("created", "0"))
-        expires = int(entry.metadata.get("expires", "0")) or created + retention_days * 86_400
+        """Return the file of an object; None where its time is over or another put it there."""
+        try:
+            _, team, file = entry.name.split("/")
+            created = int(entry.metadata.get("created", "0"))
+            expires = int(entry.metadata.get("expires", "0")) or created + retention_days * 86_400
+        except ValueError:
+            return None
         if expires <= time.time():
             return None
         return cls(
@@ -111,6 +125,13 @@ def file_metadata(purpose: str, filename: str, seconds: int | None = None) -> di
     return {**found, "expires": expires} if expires else found
 
 
+GONE: Final = {
+    "code": "input_file_not_found",
+    "message": "The input file was deleted.",
+    "param": "input_file_id",
+    "line": None,
+}
+"""Error of a batch whose requests nobody can read."""
 Batch = dict[str, Any]
 """A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed)."""
 _INTERNAL: Final = ("ending", "output_seconds", "team")
@@ -217,12 +238,32 @@ async def shards_of(bucket: Bucket, batch: str) -> list[Held]:
 async def change_shard(bucket: Bucket, held: Held, **changes: Any) -> Held:
     """Change a shard and return it.
 
+    A write whose answer was lost counts: the owner is that of one lease, which writes one change
+    after the other, so what has its name is its own.
+
     Raises:
         Changed: It is another's by now.
     """
     shard = replace(held.shard, **changes)
-    generation = await _write_shard(bucket, held.batch, shard, held.generation)
-    return Held(held.batch, shard, generation)
+    generation = held.generation
+    for _ in range(_TRIES):
+        try:
+            generation = await _write_shard(bucket, held.batch, shard, generation)
+        except Changed:
+            found = await bucket.read(held.name)
+            known = None if found is None else Shard(**json.loads(found[0]))
+            if found is None or known is None or not shard.owner or known.owner != shard.owner:
+                raise
+            generation = found[1]
+            if known != shard:
+                continue  # an earlier change, whose answer was lost
+        return Held(held.batch, shard, generation)
+    raise Changed
+
+
+def new_owner() -> str:
+    """Return the name of a lease: that of the process, and of no other lease of it."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 async def _write_shard(bucket: Bucket, batch: str, shard: Shard, generation: int) -> int:
@@ -263,3 +304,17 @@ async def change_batch(
             continue
         return changed
     raise Changed
+
+
+async def fail_without_input(bucket: Bucket, batch: Batch) -> None:
+    """Let a batch whose input is gone end as failed, with the answers that it has."""
+    await change_batch(
+        bucket,
+        batch["team"],
+        batch["id"],
+        ("in_progress", "finalizing"),
+        status="finalizing",
+        ending="failed",
+        finalizing_at=batch["finalizing_at"] or now(),
+        errors={"object": "list", "data": [GONE]},
+    )

@@ -10,8 +10,19 @@ from .records import Shard
 from .settings import Model
 
 _MOST_ERRORS: Final = 100
-_LONGEST_LINE: Final = 8 * 2**20
+LONGEST_LINE: Final = 8 * 2**20
 """What the gate of clients takes at most; a longer line would be parsed in vain."""
+_MOST_LEVELS: Final = 100
+_MOST_INPUTS_OF_ONE: Final = 2048
+_MOST_INPUTS: Final = 50_000
+"""Inputs of embeddings of a request and of a batch, as OpenAI has them."""
+
+
+@dataclass
+class _Seen:
+    ids: set[bytes] = field(default_factory=set[bytes])
+    """Digests of them."""
+    inputs: int = 0
 
 
 @dataclass
@@ -40,7 +51,7 @@ class Bounds:
 def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
     """Return errors and shards of an input."""
     found = Checked()
-    seen: set[bytes] = set()
+    seen = _Seen()
     at = start = first = count = 0
     for number, raw in enumerate(lines, start=1):
         if raw.strip():
@@ -50,6 +61,10 @@ def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
                 found.errors = [_error("too_many_requests", message, None, None)]
                 return found
             _check_line(raw, number, bounds, seen, found.errors)
+            if seen.inputs > _MOST_INPUTS:
+                message = f"The requests of the file have more than {_MOST_INPUTS} inputs."
+                found.errors = [_error("too_many_inputs", message, "input", None)]
+                return found
             if count >= bounds.shard_lines or (count and at - start >= bounds.shard_bytes):
                 found.shards.append(Shard(len(found.shards), start, at, first, count))
                 count = 0
@@ -65,7 +80,7 @@ def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
 
 
 def _check_line(
-    raw: bytes, number: int, bounds: Bounds, seen: set[bytes], errors: list[dict[str, Any]]
+    raw: bytes, number: int, bounds: Bounds, seen: _Seen, errors: list[dict[str, Any]]
 ) -> None:
     wrong = _wrong(raw, bounds, seen)
     if wrong is not None and len(errors) < _MOST_ERRORS:
@@ -73,23 +88,50 @@ def _check_line(
         errors.append(_error(code, message, param, number))
 
 
-def _wrong(raw: bytes, bounds: Bounds, seen: set[bytes]) -> tuple[str, str, str | None] | None:
+def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | None] | None:
     """Return code, message and field of what is wrong with a line."""
-    if len(raw) > _LONGEST_LINE:
+    if len(raw) > LONGEST_LINE:
         return "request_too_large", "This request is larger than 8 MiB.", None
     line = _parsed(raw)
-    if line is None:
-        return "invalid_json_line", "This line is not parseable as a JSON object.", None
+    if line is None or _is_too_deep(raw, line):
+        message = f"This line is not a JSON object of at most {_MOST_LEVELS} levels."
+        return "invalid_json_line", message, None
     for name, kind in (("custom_id", str), ("method", str), ("url", str), ("body", dict)):
         if not isinstance(line.get(name), kind) or (kind is str and not line[name]):
             return "missing_required_parameter", f"Missing required parameter: '{name}'.", name
     # a digest, as 50,000 ids may be long
     digest = hashlib.sha256(line["custom_id"].encode("utf-8", "surrogatepass")).digest()
-    if digest in seen:
+    if digest in seen.ids:
         message = "The custom_id of this request is also that of another request of this file."
         return "duplicate_custom_id", message, "custom_id"
-    seen.add(digest)
-    return _wrong_target(line, bounds) or _wrong_body(line["body"], bounds)
+    seen.ids.add(digest)
+    body = line["body"]
+    return (
+        _wrong_target(line, bounds)
+        or _wrong_body(body, bounds)
+        or _wrong_inputs(body, bounds, seen)
+    )
+
+
+def _wrong_inputs(
+    body: dict[str, Any], bounds: Bounds, seen: _Seen
+) -> tuple[str, str, str | None] | None:
+    if bounds.endpoint != "/v1/embeddings":
+        return None
+    inputs = _inputs(body.get("input"))
+    seen.inputs += inputs
+    if inputs > _MOST_INPUTS_OF_ONE:
+        message = f"This request has more than {_MOST_INPUTS_OF_ONE} inputs."
+        return "invalid_request", message, "input"
+    return None
+
+
+def _inputs(given: Any) -> int:
+    """Return how many embeddings an input asks for: numbers are the tokens of one."""
+    if not isinstance(given, list):
+        return 1
+    several = cast("list[Any]", given)
+    return 1 if several and isinstance(several[0], int) else len(several)
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:
@@ -98,6 +140,24 @@ def _parsed(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", content) if isinstance(content, dict) else None
+
+
+def _is_too_deep(raw: bytes, line: dict[str, Any]) -> bool:
+    """Return whether those who read a request later may have no room for its levels."""
+    if raw.count(b"[") + raw.count(b"{") <= _MOST_LEVELS:
+        return False
+    level: list[Any] = [line]
+    for _ in range(_MOST_LEVELS):
+        level = [child for each in level for child in _children(each)]
+    return bool(level)
+
+
+def _children(value: Any) -> list[Any]:
+    """Return the objects and arrays of one."""
+    within: Iterable[Any] = (
+        cast("dict[str, Any]", value).values() if isinstance(value, dict) else value
+    )
+    return [each for each in within if isinstance(each, dict | list)]
 
 
 def _wrong_target(line: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:

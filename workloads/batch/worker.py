@@ -3,24 +3,25 @@
 import asyncio
 import json
 import logging
-import os
 import random
-import socket
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .answers import Answer, Parts, read_parts, seal, unanswered
+from .answers import Answer, Kept, Parts, keep, read_parts, seal, unanswered
 from .asking import Asking, Question, Stopped
-from .bucket import Bucket, BucketError, Changed
+from .bucket import Bucket, BucketError, Changed, Gone, reason
 from .logs import say
 from .metrics import WorkerMetrics
 from .records import (
     Batch,
     Held,
     change_shard,
+    fail_without_input,
     file_name,
+    new_owner,
+    opened,
     read_batch,
     shards_of,
 )
@@ -63,9 +64,9 @@ class Worker:
         self._bucket = bucket
         self._asking = asking
         self._metrics = metrics
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{random.randrange(10**6)}"  # noqa: S311
         self._works: dict[asyncio.Task[None], _Work] = {}
         self._draining = False
+        self._paused_until = 0.0
 
     @property
     def is_draining(self) -> bool:
@@ -76,6 +77,10 @@ class Worker:
         """Work until `stop` is set, then finish the requests that have begun."""
         wait = self._settings.poll_seconds
         while not stop.is_set():
+            pause = self._paused_until - time.monotonic()
+            if pause > 0:
+                await _either(stop, seconds=pause)
+                continue
             try:
                 work = await self._take()
                 wait = self._settings.poll_seconds
@@ -101,12 +106,17 @@ class Worker:
         found: list[tuple[Batch, list[Held]]] = []
         running: Counter[str] = Counter()
         for entry in await self._bucket.entries("open/"):
-            _, _, team, number = entry.name.split("/")
-            batch = await read_batch(self._bucket, team, number)
-            if batch is None or batch["status"] != "in_progress":
+            try:
+                looked = await self._open_batch(entry.name)
+            except BucketError:
+                raise
+            except Exception as error:  # noqa: BLE001 - of one batch: the others go on
+                say(logging.WARNING, "not looked at", object=entry.name, why=reason(error))
                 continue
-            shards = await shards_of(self._bucket, number)
-            running[team] += sum(1 for each in shards if _is_at_work(each))
+            if looked is None:
+                continue
+            batch, shards = looked
+            running[batch["team"]] += sum(1 for each in shards if _is_at_work(each))
             free = [each for each in shards if each.shard.is_free()]
             if free and time.time() < batch["expires_at"]:
                 found.append((batch, free))
@@ -118,11 +128,22 @@ class Worker:
                     return _Work(taken, batch)
         return None
 
+    async def _open_batch(self, name: str) -> tuple[Batch, list[Held]] | None:
+        """Return a batch with its shards, or None where it has nothing to do."""
+        match opened(name):
+            case (_, team, number):
+                batch = await read_batch(self._bucket, team, number)
+            case None:
+                return None
+        if batch is None or batch["status"] != "in_progress":
+            return None
+        return batch, await shards_of(self._bucket, number)
+
     async def _claim(self, held: Held) -> Held | None:
         until = time.time() + self._settings.lease_seconds
         try:
             return await change_shard(
-                self._bucket, held, state="running", owner=self._name, until=until
+                self._bucket, held, state="running", owner=new_owner(), until=until
             )
         except Changed:
             return None
@@ -136,13 +157,13 @@ class Worker:
             await self._answer_all(work, renewing)
         except Changed:
             say(logging.INFO, "lost", batch=work.held.batch, shard=shard.index)
-        except BucketError as error:  # its lease ends by itself
+        except Exception as error:  # noqa: BLE001 - its lease ends by itself
             say(
                 logging.WARNING,
                 "given up",
                 batch=work.held.batch,
                 shard=shard.index,
-                why=str(error),
+                why=reason(error),
             )
         finally:
             work.fed.set()
@@ -150,12 +171,19 @@ class Worker:
             await renewing
 
     async def _answer_all(self, work: _Work, renewing: "asyncio.Task[None]") -> None:
-        questions = await self._questions(work)
+        try:
+            questions = await questions_of(self._bucket, work.batch, work.held)
+        except Gone:  # no worker can do more for this batch: the service ends it
+            await fail_without_input(self._bucket, work.batch)
+            await self._let_go(work, renewing)
+            await change_shard(self._bucket, work.held, state="open", until=0.0)
+            say(logging.WARNING, "input is gone", batch=work.held.batch)
+            return
         known = await read_parts(self._bucket, work.held)
         work.completed = sum(each.is_good for each in known.values())
         work.failed = len(known) - work.completed
 
-        def kept(some: list[Answer]) -> None:
+        def kept(some: list[Kept]) -> None:
             for answer in some:
                 known[answer.number] = answer
                 work.completed += answer.is_good
@@ -166,6 +194,7 @@ class Worker:
         todo = [each for each in questions if each.number not in known]
         tasks: set[asyncio.Task[None]] = set()
         for question in todo:
+            await _either(parts.room, work.stop)
             try:
                 await self._asking.enter(work.batch["expires_at"], work.stop)
             except Stopped:
@@ -180,13 +209,15 @@ class Worker:
             await parts.abandon()
             return
         await parts.close()
-        work.over.set()
-        await renewing  # a renewal on its way would be another generation
+        await self._let_go(work, renewing)
         await self._finish(work, questions, known)
 
-    async def _finish(
-        self, work: _Work, questions: list[Question], known: dict[int, Answer]
-    ) -> None:
+    async def _let_go(self, work: _Work, renewing: "asyncio.Task[None]") -> None:
+        """Renew the lease no more: a renewal on its way would be another generation."""
+        work.over.set()
+        await renewing
+
+    async def _finish(self, work: _Work, questions: list[Question], known: dict[int, Kept]) -> None:
         """Seal a shard that is done or whose batch ends, and give any other back."""
         if work.is_lost:
             return
@@ -204,9 +235,12 @@ class Worker:
                     failed=work.failed,
                 )
                 say(logging.INFO, "returned", batch=work.held.batch, shard=work.held.shard.index)
+                # what made it come back may do so again at once
+                self._paused_until = time.monotonic() + self._settings.poll_seconds
                 return
             if batch["ending"] == "expired":
-                known |= {each.number: expired(each) for each in open_ones}
+                rest = await keep(self._bucket, work.held, [expired(each) for each in open_ones])
+                known |= {each.number: each for each in rest}
         await seal(self._bucket, work.held, known)
         say(logging.INFO, "sealed", batch=work.held.batch, shard=work.held.shard.index)
 
@@ -216,11 +250,11 @@ class Worker:
             answer = await self._asking.ask(question, work.batch["expires_at"], work.stop)
         except Stopped:
             return
+        except Exception as error:  # noqa: BLE001 - of one request: the others go on
+            say(logging.WARNING, "not answered", batch=question.batch, why=reason(error))
+            return
         self._metrics.seconds.observe(time.monotonic() - began)
         parts.add(answer)
-
-    async def _questions(self, work: _Work) -> list[Question]:
-        return await questions_of(self._bucket, work.batch, work.held)
 
     async def _renew(self, work: _Work) -> None:
         """Keep the lease, and look whether the batch goes on."""
@@ -244,8 +278,8 @@ class Worker:
                 )
             except Changed:
                 work.is_lost = True
-            except BucketError as error:
-                say(logging.WARNING, "lease not renewed", why=str(error))
+            except Exception as error:  # noqa: BLE001 - the next renewal may do
+                say(logging.WARNING, "lease not renewed", why=reason(error))
                 work.is_lost = time.time() > ends
             if work.is_lost:
                 work.stop.set()
@@ -261,7 +295,7 @@ async def questions_of(bucket: Bucket, batch: Batch, held: Held) -> list[Questio
     """Return the requests of a shard.
 
     Raises:
-        BucketError: The input is gone.
+        Gone: There is no input any more.
     """
     shard = held.shard
     name = file_name(batch["team"], batch["input_file_id"])

@@ -26,6 +26,9 @@ def check_batches(platform: Platform) -> Iterator[InputError]:
     if clients is not None and clients.anonymous is None and batches.key_secret is None:
         rule = "is required where clients have teams: requests without a key get 401"
         yield InputError("batches.key_secret", rule)
+    if clients is not None and not platform.network_policies:
+        rule = "must be true where clients have batches: else any pod can write the name of a team"
+        yield InputError("network_policies", rule, "false")
 
 
 def _check_region(platform: Platform, batches: Batches) -> Iterator[InputError]:

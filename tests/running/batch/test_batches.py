@@ -1,9 +1,12 @@
 """Batches over a bucket's protocol: each request once in the output, whoever dies."""
 
+import contextlib
 import json
 import random
+import socket
 import threading
 import time
+import urllib.request
 from typing import Any
 
 import openai
@@ -210,6 +213,15 @@ def test_an_input_with_wrong_lines_fails_before_anything_is_asked(world: World) 
     assert done.output_file_id is None
 
 
+def test_a_line_that_never_ends_fails_a_batch_without_being_read_to_its_end(world: World) -> None:
+    api = client(world.serve())
+    batch = submit(api, b'{"custom_id": "' + b"x" * (80 * 2**20))
+    began = time.monotonic()
+    done = over(api, batch)
+    assert [(each.code, each.line) for each in done.errors.data] == [("request_too_large", 1)]
+    assert time.monotonic() - began < 10
+
+
 def test_a_team_finds_neither_files_nor_batches_of_another(world: World) -> None:
     service = world.serve(teams={"red": None, "blue": ["embed"]})
     world.work()
@@ -267,6 +279,54 @@ def test_files_are_listed_read_and_deleted_but_not_under_an_open_batch(world: Wo
     with pytest.raises(openai.APIStatusError, match="larger than 1 MiB") as refused:
         api.files.create(file=("a", b"a" * (2**20 + 1)), purpose="batch")
     assert refused.value.status_code == 413
+
+
+def test_a_form_has_few_and_short_fields(world: World) -> None:
+    api = client(world.serve())
+    with pytest.raises(openai.BadRequestError, match="is longer than 1000 bytes"):
+        api.files.create(file=("a", b"a"), purpose="batch", extra_body={"x": "y" * 3000})
+    many = {f"x{number}": "y" for number in range(25)}
+    with pytest.raises(openai.BadRequestError, match="more than 20 fields"):
+        api.files.create(file=("a", b"a"), purpose="batch", extra_body=many)
+
+
+def test_a_fifth_upload_at_once_is_refused_for_a_while(world: World) -> None:
+    service = world.serve()
+    api = client(service)
+    head = (
+        "POST /v1/files HTTP/1.1\r\nhost: a\r\ncontent-length: 99999\r\n"
+        "content-type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    )
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            slow = stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+            slow.sendall(head.encode())
+        time.sleep(0.5)
+        with pytest.raises(openai.RateLimitError, match="More than 4 files") as refused:
+            api.files.create(file=("a", b"a"), purpose="batch")
+        assert refused.value.response.headers["retry-after"] == "5"
+    time.sleep(0.5)
+    assert api.files.create(file=("a", b"a"), purpose="batch").bytes == 1
+
+
+def test_a_download_whose_file_is_deleted_breaks_off_without_another_content(
+    world: World,
+) -> None:
+    service = world.serve()
+    api = client(service)
+    content = random.Random(3).randbytes(64 * 2**20)
+    file = api.files.create(file=("in.jsonl", content), purpose="batch")
+    got = b""
+    url = f"{service.url}/files/{file.id}/content"
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - of this machine
+        got += answer.read(2**16)
+        (name,) = world.objects("files/")
+        world.delete(name)
+        with contextlib.suppress(ConnectionError):
+            while piece := answer.read(2**16):
+                got += piece
+    assert 0 < len(got) < len(content)
+    assert content.startswith(got)
 
 
 def test_an_endpoint_that_no_model_answers_is_refused_with_those_that_one_does(

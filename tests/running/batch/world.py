@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,14 @@ class World:
         url = f"{self.storage}/storage/v1/b/batches/o?prefix={prefix}"
         with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of this machine
             return [each["name"] for each in json.loads(answer.read()).get("items", [])]
+
+    def delete(self, name: str) -> None:
+        """Delete an object behind the back of the service."""
+        path = urllib.parse.quote(name, safe="")
+        url = f"{self.storage}/storage/v1/b/batches/o/{path}"
+        asked = urllib.request.Request(url, method="DELETE")  # noqa: S310 - of this machine
+        with urllib.request.urlopen(asked, timeout=5):  # noqa: S310 - of this machine
+            return
 
     def stop(self) -> None:
         for program in self.programs:

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -18,7 +19,14 @@ from workloads.stream.pressure import Pressure
 Respond = Callable[[int], web.Response]
 
 
-def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answer, list[Any]]:
+def ask(
+    respond: Respond,
+    *,
+    until: float = 20.0,
+    body: Any = None,
+    meanwhile: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    **changes: Any,
+) -> tuple[Answer, list[Any]]:
     """Return the answer to one request, and the requests that the gateway saw."""
 
     async def run() -> tuple[Answer, list[Any]]:
@@ -44,13 +52,16 @@ def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answe
         pressure = Pressure(4)
         async with aiohttp.ClientSession() as session:
             asking = Asking(session, settings, pressure, lambda _: None)
-            question = Question("batch_1", 3, "r", "/v1/completions", {"model": "llama"})
+            question = Question("batch_1", 3, "r", "/v1/completions", body or {"model": "llama"})
             stop = asyncio.Event()
             end = time.time() + until
+            other = asyncio.create_task(meanwhile()) if meanwhile is not None else None
             try:
                 await asking.enter(end, stop)
                 return await asking.ask(question, end, stop), seen
             finally:
+                if other is not None:
+                    await other
                 assert pressure.running == 0
                 await runner.cleanup()
 
@@ -60,8 +71,8 @@ def ask(respond: Respond, *, until: float = 20.0, **changes: Any) -> tuple[Answe
 def test_an_answer_has_the_id_of_its_request_and_the_priority_of_its_model() -> None:
     answer, seen = ask(lambda _: web.json_response({"choices": []}))
     assert answer.is_good
-    assert answer.line["id"] == "batch_req_100003"
-    assert answer.line["response"] == {
+    assert line(answer)["id"] == "batch_req_100003"
+    assert line(answer)["response"] == {
         "status_code": 200,
         "request_id": "batch_1-3",
         "body": {"choices": []},
@@ -81,23 +92,78 @@ def test_a_busy_pool_or_a_wrong_key_costs_no_attempt(status: int) -> None:
     assert len(seen) == 6
 
 
+def line(answer: Answer) -> Any:
+    """Return the line of an answer."""
+    return json.loads(answer.line)
+
+
+def refused(code: str, seconds: int) -> web.Response:
+    """Return a 429 as the gate of clients sends it where official clients must not go on."""
+    headers = {"retry-after": str(seconds), "x-should-retry": "false"}
+    return web.json_response({"error": {"code": code}}, status=429, headers=headers)
+
+
+def test_a_request_larger_than_a_limit_fails_at_once() -> None:
+    answer, seen = ask(lambda _: refused("rate_limit_exceeded", 60))
+    assert not answer.is_good
+    assert line(answer)["response"]["body"] == {"error": {"code": "rate_limit_exceeded"}}
+    assert len(seen) == 1
+
+
+def test_a_spent_quota_is_waited_for_and_asked_about_again() -> None:
+    def respond(number: int) -> web.Response:
+        return refused("insufficient_quota", 10**6) if number < 3 else web.json_response({})
+
+    answer, seen = ask(respond, attempts=1)
+    assert answer.is_good
+    assert len(seen) == 3
+
+
 def test_what_fails_in_the_middle_is_repeated_and_then_a_failure() -> None:
     answer, seen = ask(lambda _: web.json_response({"error": {}}, status=500), attempts=3)
     assert not answer.is_good
-    assert answer.line["response"]["status_code"] == 500
+    assert line(answer)["response"]["status_code"] == 500
     assert len(seen) == 3
 
 
 def test_a_refusal_of_the_model_is_a_failure_at_once() -> None:
     answer, seen = ask(lambda _: web.json_response({"error": {"code": "c"}}, status=404))
-    assert answer.line["response"]["body"] == {"error": {"code": "c"}}
+    assert line(answer)["response"]["body"] == {"error": {"code": "c"}}
     assert len(seen) == 1
 
 
 def test_an_answer_that_is_not_json_is_no_answer() -> None:
     answer, _ = ask(lambda _: web.Response(text="<html>"))
     assert not answer.is_good
-    assert answer.line["response"]["status_code"] == 500
+    assert line(answer)["response"]["status_code"] == 500
+
+
+def test_a_key_that_cannot_be_read_is_waited_for(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+
+    async def arrive() -> None:
+        await asyncio.sleep(0.2)
+        key.write_text("k\n")
+
+    answer, seen = ask(
+        lambda _: web.json_response({}), meanwhile=arrive, attempts=1, key_file=str(key)
+    )
+    assert answer.is_good
+    assert [headers["Authorization"] for _, headers in seen] == ["Bearer k"]
+
+
+def test_a_request_that_cannot_be_sent_is_a_failure_after_its_attempts() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    answer, seen = ask(lambda _: web.json_response({}), body={"model": "llama", "x": deep})
+    assert line(answer)["error"]["code"] == "server_error"
+    assert seen == []
+
+
+def test_an_answer_with_too_many_levels_is_no_answer() -> None:
+    answer, _ = ask(lambda _: web.Response(text="[" * 100_000 + "]" * 100_000))
+    assert line(answer)["response"]["status_code"] == 500
 
 
 def test_no_attempt_begins_after_the_end_of_the_batch() -> None:
@@ -108,10 +174,3 @@ def test_no_attempt_begins_after_the_end_of_the_batch() -> None:
             until=0.5,
         )
     assert time.monotonic() - began < 5
-
-
-def test_a_part_keeps_an_answer_as_it_was() -> None:
-    answer = Answer(7, True, {"custom_id": "\ud800", "response": {"body": "é\u2028\n"}})
-    assert b"\n" not in answer.text()[:-1]
-    assert Answer.of(answer.text()) == answer
-    assert json.loads(answer.text())[0] == 7

@@ -49,10 +49,20 @@ def test_a_wrong_line_is_an_error_with_its_number(
     assert error["message"].endswith(".")
 
 
-@pytest.mark.parametrize("raw", [b"{\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n"])
+DEEP = b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}\n"
+
+
+@pytest.mark.parametrize("raw", [b"{\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n", DEEP])
 def test_a_line_that_is_no_object_is_an_error(raw: bytes) -> None:
     (error,) = check([raw], BOUNDS).errors
     assert (error["code"], error["line"]) == ("invalid_json_line", 1)
+
+
+def test_a_request_may_have_a_hundred_levels() -> None:
+    deep: Any = []
+    for _ in range(97):
+        deep = [deep]
+    assert not check([line(1, body={"model": "llama", "x": deep})], BOUNDS).errors
 
 
 def test_a_line_longer_than_the_gate_takes_is_an_error() -> None:
@@ -71,6 +81,22 @@ def test_an_input_without_requests_and_one_with_too_many_are_refused() -> None:
     many = check((line(number) for number in range(101)), BOUNDS)
     assert [each["code"] for each in many.errors] == ["too_many_requests"]
     assert not check((line(number) for number in range(100)), BOUNDS).errors
+
+
+def embeds(number: int, given: Any) -> bytes:
+    body = {"model": "embed", "input": given}
+    return line(number, url="/v1/embeddings", body=body)
+
+
+def test_embeddings_have_at_most_2048_inputs_a_request_and_50000_a_batch() -> None:
+    embedding = bounds(endpoint="/v1/embeddings", shard_bytes=10**9)
+    fits = [embeds(n, ["a"] * 2048) for n in range(24)]
+    tokens = embeds(24, [7] * 9000)
+    assert not check([*fits, tokens], embedding).errors
+    (error,) = check([embeds(1, ["a"] * 2049)], embedding).errors
+    assert (error["code"], error["param"], error["line"]) == ("invalid_request", "input", 1)
+    (error,) = check([*fits, tokens, embeds(25, [[1, 2]] * 900)], embedding).errors
+    assert (error["code"], error["param"]) == ("too_many_inputs", "input")
 
 
 def test_errors_are_listed_up_to_a_hundred() -> None:
