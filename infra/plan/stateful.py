@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
+from gke_inference.catalogue.versions import api
+
 STATEFUL: Final = frozenset(
     [
         "gcp:artifactregistry/repository:Repository",
@@ -14,9 +16,11 @@ STATEFUL: Final = frozenset(
         "gcp:kms/keyRing:KeyRing",
         "gcp:lustre/instance:Instance",
         "gcp:storage/bucket:Bucket",
-        "kubernetes:argoproj.io/v1alpha1:Application",
-        "kubernetes:configsync.gke.io/v1beta1:RepoSync",
         "kubernetes:core/v1:PersistentVolumeClaim",
+        *(
+            f"kubernetes:{kind.api_version}:{kind.kind}"
+            for kind in (api("argo_application"), api("repo_sync"))
+        ),
     ]
 )
 """Types of these resources. What delivers models takes all of them with it when it goes."""

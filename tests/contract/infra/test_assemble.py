@@ -232,7 +232,7 @@ def test_a_rung_without_a_published_price_shows_none() -> None:
 
 def test_a_model_is_described_by_what_a_caller_must_know() -> None:
     dev = read("dev")
-    facts = described(dev, dev.models["qwen3-embedding-0.6b"])
+    facts = described(dev, "qwen3-embedding-0.6b", dev.models["qwen3-embedding-0.6b"])
     assert facts["task"] == "embed"
     assert facts["form"] == "single"
     assert facts["regions"] == ["us-central1"]
