@@ -5,17 +5,20 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from policies.framework.reading import CLUSTER
+from scripts.shared.preview_states import NOT_KNOWN
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.validate import validate_inputs
 from twin.wire.kube import Kube, KubeError
+from twin.wire.property_values import Json
+from twin.wire.rpc import UNKNOWN
 
 _STORED = ("Namespace", "CustomResourceDefinition")
 _SERVED_SECONDS = 20
@@ -72,8 +75,17 @@ def check_resources(resources: list[dict[str, Any]]) -> list[str]:
         f"{state['urn'].rsplit('::', 1)[1]} ({state['type']}): {failure}"
         for state in resources
         if state["type"].startswith("gcp:")
-        for failure in validate_inputs(state["type"], state["inputs"])
+        for failure in validate_inputs(state["type"], _unknown_again(state["inputs"]))
     ]
+
+
+def _unknown_again(value: Any) -> Any:
+    """Return inputs as the engine sends them, where a file says that a value is not known yet."""
+    if isinstance(value, dict):
+        return {key: _unknown_again(each) for key, each in cast("Json", value).items()}
+    if isinstance(value, list):
+        return [_unknown_again(each) for each in cast("list[Any]", value)]
+    return UNKNOWN if value == NOT_KNOWN else value
 
 
 def _versions(resources: list[dict[str, Any]]) -> dict[str, str]:
