@@ -89,7 +89,7 @@ class SharedFolder(pulumi.ComponentResource):
                 "csi": {
                     "driver": DRIVER,
                     "volume_attributes": {
-                        "ip": instance.networks[0].ip_addresses[0],
+                        "ip": _address_of(instance),
                         "volume": SHARE,
                     },
                     "volume_handle": f"modeInstance/{args['location']}/{instance_name}/{SHARE}",
@@ -117,3 +117,12 @@ class SharedFolder(pulumi.ComponentResource):
         self.claim_name = claim.metadata.apply(lambda _: claim_name)
         self.instance_name = instance.name
         self.register_outputs({"claimName": self.claim_name, "instanceName": self.instance_name})
+
+
+def _address_of(instance: filestore.Instance) -> pulumi.Output[str]:
+    """Returns the address of an instance.
+
+    A preview knows the network without its addresses, so what only Google knows is waited for.
+    """
+    known = pulumi.Output.all(instance.networks, instance.create_time)
+    return known.apply(lambda both: str(both[0][0]["ip_addresses"][0]))
