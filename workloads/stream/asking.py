@@ -21,7 +21,7 @@ _MAY_PASS: Final = (408, 409, 425)
 _AWAY: Final = (0, 502)
 """Nobody answers, or a proxy says so."""
 _REJECTED_KEY: Final = (401, 403)
-"""Somebody has to mend the key; meanwhile no message is at fault."""
+"""Somebody has to fix the key; meanwhile no message is at fault."""
 _CONNECT_SECONDS: Final = 5.0
 
 

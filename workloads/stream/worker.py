@@ -1,4 +1,4 @@
-"""The worker: takes messages, asks the model, keeps answers, and lets go when it is told to."""
+"""The worker: takes messages, asks the model, keeps answers, and stops when it is asked to."""
 
 import asyncio
 import logging

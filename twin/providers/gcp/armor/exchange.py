@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from twin.providers.gcp.armor import messages, verdicts
+from twin.wire import ext_proc
 from twin.wire.property_values import CloudError
 from twin.world.rules import all_rules
 from twin.world.store import Record, Store
@@ -41,7 +42,7 @@ class Exchange:
         Raises:
             CloudError: A template does not exist, or the agent may not use it.
         """
-        event = messages.event_of(request)
+        event = ext_proc.event_of(request)
         part = getattr(request, event)
         if event == "request_headers":
             self._settings = _settings(messages.metadata_of(request))

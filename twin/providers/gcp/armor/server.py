@@ -20,8 +20,9 @@ from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_ports
-from twin.providers.gcp.armor import messages, verdicts
+from twin.providers.gcp.armor import verdicts
 from twin.providers.gcp.armor.exchange import Exchange
+from twin.wire import ext_proc
 from twin.wire.property_values import CloudError, Json
 from twin.world.store import Store
 
@@ -158,10 +159,10 @@ def serve(paths: TwinPaths, grpc_port: int) -> Any:
     server = grpc.server(ThreadPoolExecutor(_STREAMS))
     handler = grpc.stream_stream_rpc_method_handler(
         callout.process,
-        request_deserializer=messages.Request.FromString,
-        response_serializer=messages.Response.SerializeToString,
+        request_deserializer=ext_proc.Request.FromString,
+        response_serializer=ext_proc.Response.SerializeToString,
     )
-    handlers = grpc.method_handlers_generic_handler(messages.SERVICE, {"Process": handler})
+    handlers = grpc.method_handlers_generic_handler(ext_proc.SERVICE, {"Process": handler})
     server.add_generic_rpc_handlers((handlers,))
     server.add_insecure_port(f"{_LOOPBACK}:{grpc_port}")
     server.start()

@@ -1,101 +1,13 @@
-"""Programs that extensions call, for tests: Envoy's external processing protocol over gRPC.
-
-The messages are built at run time, with the fields that tests use, by the numbers of
-envoy/service/ext_proc/v3/external_processor.proto.
-"""
+"""Programs that extensions call, for tests: Envoy's external processing protocol over gRPC."""
 
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import grpc
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, struct_pb2
 
-_TYPES = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {"string": 9, "bytes": 12, "bool": 8, "int32": 5}
-_PACKAGE = "tests.ext_proc"
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "HeaderValue": {"key": (1, "string"), "raw_value": (3, "bytes")},
-    "HeaderMap": {"headers": (1, "*HeaderValue")},
-    "HttpHeaders": {"headers": (1, "HeaderMap"), "end_of_stream": (3, "bool")},
-    "HttpBody": {"body": (1, "bytes"), "end_of_stream": (2, "bool")},
-    "HttpTrailers": {"trailers": (1, "HeaderMap")},
-    "MetadataEntry": {"key": (1, "string"), "value": (2, "google.protobuf.Struct")},
-    "Metadata": {"filter_metadata": (1, "*MetadataEntry")},
-    "ProcessingRequest": {
-        "request_headers": (2, "HttpHeaders"),
-        "response_headers": (3, "HttpHeaders"),
-        "request_body": (4, "HttpBody"),
-        "response_body": (5, "HttpBody"),
-        "request_trailers": (6, "HttpTrailers"),
-        "response_trailers": (7, "HttpTrailers"),
-        "metadata_context": (8, "Metadata"),
-    },
-    "HeaderValueOption": {"header": (1, "HeaderValue"), "append_action": (3, "int32")},
-    "HeaderMutation": {
-        "set_headers": (1, "*HeaderValueOption"),
-        "remove_headers": (2, "*string"),
-    },
-    "StreamedBody": {"body": (1, "bytes"), "end_of_stream": (2, "bool")},
-    "BodyMutation": {"body": (1, "bytes"), "streamed_response": (3, "StreamedBody")},
-    "CommonResponse": {
-        "header_mutation": (2, "HeaderMutation"),
-        "body_mutation": (3, "BodyMutation"),
-        "clear_route_cache": (5, "bool"),
-    },
-    "CommonAnswer": {"response": (1, "CommonResponse")},
-    "TrailersAnswer": {"header_mutation": (1, "HeaderMutation")},
-    "HttpStatus": {"code": (1, "int32")},
-    "ImmediateResponse": {
-        "status": (1, "HttpStatus"),
-        "headers": (2, "HeaderMutation"),
-        "body": (3, "bytes"),
-    },
-    "ProcessingResponse": {
-        "request_headers": (1, "CommonAnswer"),
-        "response_headers": (2, "CommonAnswer"),
-        "request_body": (3, "CommonAnswer"),
-        "response_body": (4, "CommonAnswer"),
-        "request_trailers": (5, "TrailersAnswer"),
-        "response_trailers": (6, "TrailersAnswer"),
-        "immediate_response": (7, "ImmediateResponse"),
-    },
-}
-
-
-def _classes() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(
-        name="tests/ext_proc.proto",
-        package=_PACKAGE,
-        syntax="proto2",  # else an absent and an empty message would look alike
-        dependency=[struct_pb2.DESCRIPTOR.name],
-    )
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, (number, declared) in fields.items():
-            added = message.field.add(name=field, number=number)
-            repeated = declared.startswith("*")
-            added.label = _TYPES.LABEL_REPEATED if repeated else _TYPES.LABEL_OPTIONAL
-            kind = declared.removeprefix("*")
-            if kind in _SCALARS:
-                added.type = cast("Any", _SCALARS[kind])
-                continue
-            added.type = _TYPES.TYPE_MESSAGE
-            added.type_name = f".{kind}" if "." in kind else f".{_PACKAGE}.{kind}"
-    pool = descriptor_pool.Default()
-    pool.Add(file)
-    found = (pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in _MESSAGES)
-    return {each.name: message_factory.GetMessageClass(each) for each in found}
-
-
-_CLASSES = _classes()
-_Request, _Response = _CLASSES["ProcessingRequest"], _CLASSES["ProcessingResponse"]
-
-
-def event_of(request: Any) -> str:
-    """Return which event a message is about, such as `request_headers`."""
-    return next(f.name for f, _ in request.ListFields() if f.name != "metadata_context")
+from twin.wire.ext_proc import Request, Response, event_of
 
 
 def headers_of(request: Any) -> dict[str, str]:
@@ -118,7 +30,7 @@ def _mutation(mutation: Any, headers: dict[str, str], remove: tuple[str, ...] = 
 
 def go_on(event: str, headers: dict[str, str] | None = None, *, clear_route: bool = False) -> Any:
     """Return the answer to headers or trailers, with the headers that it sets."""
-    answer = _Response()
+    answer = Response()
     part = getattr(answer, event)
     if event.endswith("trailers"):
         part.SetInParent()
@@ -133,7 +45,7 @@ def go_on(event: str, headers: dict[str, str] | None = None, *, clear_route: boo
 
 def send_body(event: str, body: bytes, *, end: bool = False) -> Any:
     """Return a piece of a full-duplex body."""
-    answer = _Response()
+    answer = Response()
     piece = getattr(answer, event).response.body_mutation.streamed_response
     piece.body, piece.end_of_stream = body, end
     return answer
@@ -141,14 +53,14 @@ def send_body(event: str, body: bytes, *, end: bool = False) -> Any:
 
 def replace_body(event: str, body: bytes) -> Any:
     """Return the answer to a piece of a streamed body that replaces it."""
-    answer = _Response()
+    answer = Response()
     getattr(answer, event).response.body_mutation.body = body
     return answer
 
 
 def refuse(code: int, body: str, headers: dict[str, str] | None = None) -> Any:
     """Return an answer to the client that ends the request."""
-    answer = _Response()
+    answer = Response()
     answer.immediate_response.status.code = code
     answer.immediate_response.body = body.encode()
     _mutation(answer.immediate_response.headers, headers or {})
@@ -184,8 +96,8 @@ class Processor:
             {
                 "Process": grpc.stream_stream_rpc_method_handler(
                     self._process,
-                    request_deserializer=_Request.FromString,
-                    response_serializer=_Response.SerializeToString,
+                    request_deserializer=Request.FromString,
+                    response_serializer=Response.SerializeToString,
                 )
             },
         )
